@@ -1,0 +1,1 @@
+//! Adaptive LayerNorm producers.

@@ -1,0 +1,1 @@
+//! A PTX virtual machine.
