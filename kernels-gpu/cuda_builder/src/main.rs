@@ -1,0 +1,78 @@
+//! `cargo kernels`: builds, audits and checks the kernel images.
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use cuda_builder::ptxas::Ptxas;
+use cuda_builder::workspace::{Comparison, Workspace, venv};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Builds the kernels of every target into host/images, audits them and writes MANIFEST.toml.
+#[derive(Parser)]
+#[command(name = "cargo kernels", version)]
+struct Arguments {
+    /// Rebuild elsewhere and compare with the checked-in images instead of writing them
+    #[arg(long, conflicts_with = "target")]
+    check: bool,
+    /// Build only this target, leaving the manifest alone; may be repeated
+    #[arg(long, value_name = "SM")]
+    target: Vec<String>,
+    /// Install ptxas from PyPI into target/ptxas-venv and stop
+    #[arg(long, conflicts_with_all = ["check", "target"])]
+    fetch_ptxas: bool,
+    /// Root of the workspace
+    #[arg(long, value_name = "DIR", default_value_os_t = here())]
+    root: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(said) => {
+            eprintln!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> cuda_builder::Result<String> {
+    if arguments.fetch_ptxas {
+        let Ptxas { path, version } = Ptxas::fetch(&venv(&arguments.root))?;
+        return Ok(format!("ptxas {version} is at {}", path.display()));
+    }
+    let workspace = Workspace::open(&arguments.root)?;
+    let tools = workspace.tools();
+    eprintln!("{}, LLVM {}, ptxas {}", tools.rustc, tools.llvm, tools.ptxas);
+    if arguments.check {
+        return workspace.check().map(verdict);
+    }
+    if arguments.target.is_empty() {
+        return workspace.build_all().map(|()| "host/images is up to date".to_owned());
+    }
+    workspace.build_some(&arguments.target)?;
+    Ok("host/images/MANIFEST.toml still describes the last full build; run `cargo kernels` before committing"
+        .to_owned())
+}
+
+fn verdict(comparison: Comparison) -> String {
+    match comparison {
+        Comparison::Same => "the rebuilt images are byte for byte the checked-in ones".to_owned(),
+        Comparison::OtherTools(tools) => format!(
+            "the rebuilt images passed the audit; bytes were not compared, because the checked-in ones come from {} and ptxas {}",
+            tools.rustc, tools.ptxas
+        ),
+    }
+}
+
+/// The workspace this program was built in, or the current folder when it is no longer there.
+fn here() -> PathBuf {
+    std::env::current_dir()
+        .ok()
+        .and_then(|folder| {
+            folder.ancestors().find(|at| at.join("kernels-gpu/targets.toml").is_file()).map(Path::to_owned)
+        })
+        .unwrap_or_else(|| PathBuf::from("."))
+}

@@ -1,0 +1,104 @@
+//! The target list, `targets.toml`: the one place that says which images there are.
+
+use crate::error::{CudaBuilderError, Result};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The list and the audit rules that go with it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetList {
+    /// The targets, in the order of the manifest.
+    #[serde(rename = "target")]
+    pub targets: Vec<Target>,
+    /// What is expected of an entry; the first rule that matches holds.
+    #[serde(rename = "rule")]
+    pub rules: Vec<Rule>,
+}
+
+/// One GPU architecture that images are built for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The name LLVM and ptxas know it by, for example `sm_100a`.
+    pub name: String,
+    /// What is shipped for it.
+    pub kind: Kind,
+    /// PTX ISA version times ten.
+    pub ptx: u32,
+    /// Capabilities handed to the device crate as `--cfg`.
+    pub cfg: Vec<String>,
+}
+
+/// What is shipped for a target: PTX for the driver to translate, or machine code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// PTX only.
+    Ptx,
+    /// A cubin; the PTX it was made from is kept for the tests.
+    Cubin,
+}
+
+/// What the audit expects of the entries whose name contains a word.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The word; the empty one is part of every name.
+    pub entry: String,
+    /// Block-wide barriers in the PTX.
+    pub barriers: usize,
+    /// Whether a 16-byte load must be there.
+    #[serde(default = "yes")]
+    pub wide_loads: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl TargetList {
+    /// Reads the list.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| CudaBuilderError::file(path, e))?;
+        toml::from_str(&text).map_err(|e| CudaBuilderError::file(path, e))
+    }
+
+    /// The target of a name.
+    pub fn get(&self, name: &str) -> Result<&Target> {
+        self.targets.iter().find(|t| t.name == name).ok_or_else(|| CudaBuilderError::UnknownTarget {
+            name: name.to_owned(),
+            known: self.targets.iter().map(|t| t.name.clone()).collect(),
+        })
+    }
+
+    /// Every capability name that any target has, for rustc's `--check-cfg`.
+    pub fn capabilities(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = self.targets.iter().flat_map(|t| &t.cfg).map(String::as_str).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The rule of an entry.
+    pub fn rule(&self, entry: &str) -> Option<&Rule> {
+        self.rules.iter().find(|rule| entry.contains(&rule.entry))
+    }
+}
+
+impl Target {
+    /// The PTX ISA as written in PTX, for example `8.1`.
+    pub fn ptx_version(&self) -> String {
+        format!("{}.{}", self.ptx / 10, self.ptx % 10)
+    }
+}
+
+impl Kind {
+    /// The word of the target list and the manifest.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ptx => "ptx",
+            Self::Cubin => "cubin",
+        }
+    }
+}
