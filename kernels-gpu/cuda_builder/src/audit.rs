@@ -7,9 +7,10 @@
 use crate::ptx::{self, Entry};
 use crate::ptxas::Resources;
 use crate::targets::TargetList;
+use serde::Deserialize;
 
 /// What the audit counted in an entry; the manifest records it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct Counts {
     /// Block-wide barriers.
     pub barriers: usize,

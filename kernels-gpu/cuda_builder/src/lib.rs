@@ -26,6 +26,7 @@ mod compile;
 mod digest;
 mod error;
 mod image;
+mod parallel;
 
 pub use arch::NvvmArch;
 pub use builder::CudaBuilder;

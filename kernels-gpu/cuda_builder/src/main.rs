@@ -14,9 +14,12 @@ struct Arguments {
     /// Rebuild elsewhere and compare with the checked-in images instead of writing them
     #[arg(long, conflicts_with = "target")]
     check: bool,
-    /// Build only this target, leaving the manifest alone; may be repeated
+    /// Build only this target, for development; may be repeated
     #[arg(long, value_name = "SM")]
     target: Vec<String>,
+    /// Leave PTX and cubins uncompressed in this folder, also those that fail the audit
+    #[arg(long, value_name = "DIR")]
+    dump: Option<PathBuf>,
     /// Install ptxas from PyPI into target/ptxas-venv and stop
     #[arg(long, conflicts_with_all = ["check", "target"])]
     fetch_ptxas: bool,
@@ -43,7 +46,8 @@ fn run(arguments: &Arguments) -> cuda_builder::Result<String> {
         let Ptxas { path, version } = Ptxas::fetch(&venv(&arguments.root))?;
         return Ok(format!("ptxas {version} is at {}", path.display()));
     }
-    let workspace = Workspace::open(&arguments.root)?;
+    let mut workspace = Workspace::open(&arguments.root)?;
+    workspace.dump.clone_from(&arguments.dump);
     let tools = workspace.tools();
     eprintln!("{}, LLVM {}, ptxas {}", tools.rustc, tools.llvm, tools.ptxas);
     if arguments.check {
@@ -53,8 +57,7 @@ fn run(arguments: &Arguments) -> cuda_builder::Result<String> {
         return workspace.build_all().map(|()| "host/images is up to date".to_owned());
     }
     workspace.build_some(&arguments.target)?;
-    Ok("host/images/MANIFEST.toml still describes the last full build; run `cargo kernels` before committing"
-        .to_owned())
+    Ok("host/images now mixes builds, and counts as stale; run `cargo kernels` before committing".to_owned())
 }
 
 fn verdict(comparison: Comparison) -> String {

@@ -2,6 +2,7 @@
 
 use crate::compiler::{output, version};
 use crate::error::{CudaBuilderError, Result};
+use serde::Deserialize;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +23,7 @@ pub struct Ptxas {
 }
 
 /// What an entry needs, as ptxas reports it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Resources {
     /// The entry.
     pub name: String,

@@ -1,15 +1,15 @@
-//! Building the whole target list, and comparing a rebuild with what is checked in.
+//! Building the target list, and comparing a rebuild with what is checked in.
 
 use crate::compile::Job;
 use crate::compiler::Compiler;
 use crate::digest::source_digest;
 use crate::error::{CudaBuilderError, Result};
 use crate::image::{self, Built};
-use crate::manifest::{self, Image, Tools};
-use crate::ptxas::Ptxas;
+use crate::manifest::{Image, Manifest, Tools};
+use crate::parallel;
+use crate::ptxas::{Ptxas, Resources};
 use crate::targets::{Target, TargetList};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Instant;
 
 /// The manifest's file name.
@@ -22,6 +22,8 @@ pub struct Workspace {
     list: TargetList,
     compiler: Compiler,
     ptxas: Ptxas,
+    /// Where PTX and cubins are left uncompressed, also those that fail the audit.
+    pub dump: Option<PathBuf>,
 }
 
 /// How a rebuild compares with the checked-in images.
@@ -36,10 +38,11 @@ pub enum Comparison {
 impl Workspace {
     /// Opens the workspace at a root, and finds the tools.
     pub fn open(root: &Path) -> Result<Self> {
+        let root = std::path::absolute(root).map_err(|e| CudaBuilderError::file(root, e))?;
         let list = TargetList::read(&root.join("kernels-gpu/targets.toml"))?;
         let compiler = Compiler::find()?;
-        let ptxas = Ptxas::find(&venv(root))?;
-        Ok(Self { root: root.to_owned(), list, compiler, ptxas })
+        let ptxas = Ptxas::find(&venv(&root))?;
+        Ok(Self { root, list, compiler, ptxas, dump: None })
     }
 
     /// The tools found.
@@ -53,17 +56,22 @@ impl Workspace {
         self.build_list(&self.images())
     }
 
-    /// Builds some targets into host/images and leaves the manifest as it is, so the images count as stale.
+    /// Builds some targets into host/images; the manifest says from then on that the images do not belong together.
     pub fn build_some(&self, names: &[String]) -> Result<()> {
         let targets: Vec<&Target> = names.iter().map(|name| self.list.get(name)).collect::<Result<_>>()?;
-        self.build(&targets, &self.images()).map(drop)
+        let images = self.build(&targets, &self.images())?;
+        let path = self.images().join(MANIFEST);
+        let empty = || Manifest { source_digest: String::new(), tools: self.tools(), images: vec![] };
+        let mut manifest = if path.exists() { Manifest::read(&path)? } else { empty() };
+        manifest.replace(images, self.tools(), &self.list);
+        write(&path, &manifest)
     }
 
     /// Rebuilds every target elsewhere and compares.
     pub fn check(&self) -> Result<Comparison> {
         let folder = tempfile::tempdir().map_err(|e| CudaBuilderError::file(&std::env::temp_dir(), e))?;
         self.build_list(folder.path())?;
-        let recorded = manifest::recorded_tools(&self.images().join(MANIFEST))?;
+        let recorded = Manifest::read(&self.images().join(MANIFEST))?.tools;
         if recorded != self.tools() {
             return Ok(Comparison::OtherTools(recorded));
         }
@@ -76,33 +84,21 @@ impl Workspace {
     }
 
     fn build_list(&self, folder: &Path) -> Result<()> {
-        let digest = source_digest(&self.root).map_err(|e| CudaBuilderError::file(&self.root, e))?;
-        let targets: Vec<&Target> = self.list.targets.iter().collect();
-        let images = self.build(&targets, folder)?;
-        let path = folder.join(MANIFEST);
-        let text = manifest::render(&digest, &self.tools(), &images);
-        std::fs::write(&path, text).map_err(|e| CudaBuilderError::file(&path, e))
+        let source_digest = source_digest(&self.root).map_err(|e| CudaBuilderError::file(&self.root, e))?;
+        let images = self.build(&self.list.targets.iter().collect::<Vec<_>>(), folder)?;
+        write(&folder.join(MANIFEST), &Manifest { source_digest, tools: self.tools(), images })
     }
 
-    /// Builds targets, a few at a time; the images come in the order of the targets.
     fn build(&self, targets: &[&Target], folder: &Path) -> Result<Vec<Image>> {
-        let queue = Mutex::new(targets.iter().enumerate());
-        let done: Mutex<Vec<(usize, Result<Built>)>> = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..workers(targets.len()) {
-                scope.spawn(|| {
-                    while let Some((at, target)) = next(&queue) {
-                        let built = self.build_one(target, folder);
-                        lock(&done).push((at, built));
-                    }
-                });
+        let (built, mut failed) = parallel::map(targets, |target| self.build_one(target, folder));
+        print_once(built.iter().flat_map(|built| built.warnings.split("\n\n")));
+        match failed.pop() {
+            None => Ok(built.into_iter().map(|built| built.image).collect()),
+            Some(last) => {
+                print_once(failed.iter().map(|error| format!("error: {error}")));
+                Err(last)
             }
-        });
-        let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        done.sort_by_key(|(at, _)| *at);
-        let built: Vec<Built> = done.into_iter().map(|(_, built)| built).collect::<Result<_>>()?;
-        print_warnings(&built);
-        Ok(built.into_iter().map(|built| built.image).collect())
+        }
     }
 
     fn build_one(&self, target: &Target, folder: &Path) -> Result<Built> {
@@ -115,7 +111,7 @@ impl Workspace {
             target_dir: &target_dir(&self.root, &target.name),
             build_args: &[],
         };
-        let built = image::build(&job, &self.ptxas, folder)?;
+        let built = image::build(&job, &self.ptxas, folder, self.dump.as_deref())?;
         eprintln!("{}, {:.0} s", summary(&built.image), start.elapsed().as_secs_f64());
         Ok(built)
     }
@@ -132,36 +128,26 @@ pub(crate) fn target_dir(root: &Path, target: &str) -> PathBuf {
     std::path::absolute(&all).unwrap_or(all).join("kernels").join(target)
 }
 
-/// Two at a time keep two cores busy; more than four would only need more memory.
-fn workers(targets: usize) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    targets.min(cores).min(4)
+fn write(path: &Path, manifest: &Manifest) -> Result<()> {
+    std::fs::write(path, manifest.render()).map_err(|e| CudaBuilderError::file(path, e))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn next<T>(queue: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
-    lock(queue).next()
-}
-
-/// The same source gives the same warnings for every target, mostly; each is shown once.
-fn print_warnings(built: &[Built]) {
-    let mut seen: Vec<&str> = Vec::new();
-    for warning in built.iter().flat_map(|built| built.warnings.split("\n\n")) {
-        if !seen.contains(&warning) && !warning.is_empty() {
-            eprintln!("{warning}\n");
-            seen.push(warning);
+/// The targets share their source, so most messages come several times; each is shown once.
+fn print_once<T: AsRef<str>>(messages: impl Iterator<Item = T>) {
+    let mut seen: Vec<T> = Vec::new();
+    for message in messages {
+        let text = message.as_ref();
+        if !text.is_empty() && seen.iter().all(|old| old.as_ref() != text) {
+            eprintln!("{text}\n");
+            seen.push(message);
         }
     }
 }
 
 fn summary(image: &Image) -> String {
-    let most = |what: fn(&crate::ptxas::Resources) -> usize| {
-        image.entries.iter().map(|(needs, _)| what(needs)).max().unwrap_or(0)
-    };
-    let files = image.files.iter().map(|file| format!("{} {} -> {} bytes", file.name, file.content.0, file.packed.0));
+    let most = |what: fn(&Resources) -> usize| image.entries.iter().map(|entry| what(&entry.needs)).max().unwrap_or(0);
+    let files =
+        image.files.iter().map(|file| format!("{} {} -> {} bytes", file.kind.name(), file.bytes, file.packed_bytes));
     let files = files.collect::<Vec<_>>().join(", ");
     let (registers, shared) = (most(|needs| needs.registers), most(|needs| needs.shared));
     let (target, entries) = (&image.target, image.entries.len());
