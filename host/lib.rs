@@ -1,1 +1,3 @@
 //! Adaptive LayerNorm producers.
+
+pub mod images;

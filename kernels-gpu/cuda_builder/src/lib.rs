@@ -24,6 +24,8 @@ mod builder;
 mod compile;
 #[path = "../../../host/images/digest.rs"]
 mod digest;
+#[cfg(test)]
+mod digest_tests;
 mod error;
 mod image;
 mod parallel;

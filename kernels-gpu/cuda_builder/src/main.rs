@@ -17,6 +17,9 @@ struct Arguments {
     /// Build only this target, for development; may be repeated
     #[arg(long, value_name = "SM")]
     target: Vec<String>,
+    /// Write the images here instead of host/images
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// Leave PTX and cubins uncompressed in this folder, also those that fail the audit
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
@@ -48,16 +51,20 @@ fn run(arguments: &Arguments) -> cuda_builder::Result<String> {
     }
     let mut workspace = Workspace::open(&arguments.root)?;
     workspace.dump.clone_from(&arguments.dump);
+    if let Some(folder) = &arguments.output {
+        workspace.images.clone_from(folder);
+    }
     let tools = workspace.tools();
     eprintln!("{}, LLVM {}, ptxas {}", tools.rustc, tools.llvm, tools.ptxas);
     if arguments.check {
         return workspace.check().map(verdict);
     }
     if arguments.target.is_empty() {
-        return workspace.build_all().map(|()| "host/images is up to date".to_owned());
+        return workspace.build_all().map(|()| format!("{} is up to date", workspace.images.display()));
     }
     workspace.build_some(&arguments.target)?;
-    Ok("host/images now mixes builds, and counts as stale; run `cargo kernels` before committing".to_owned())
+    Ok("the images now come from different builds, and count as stale; run `cargo kernels` before committing"
+        .to_owned())
 }
 
 fn verdict(comparison: Comparison) -> String {

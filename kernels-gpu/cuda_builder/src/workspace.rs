@@ -22,6 +22,8 @@ pub struct Workspace {
     list: TargetList,
     compiler: Compiler,
     ptxas: Ptxas,
+    /// Where the images are: host/images, unless set otherwise.
+    pub images: PathBuf,
     /// Where PTX and cubins are left uncompressed, also those that fail the audit.
     pub dump: Option<PathBuf>,
 }
@@ -42,7 +44,7 @@ impl Workspace {
         let list = TargetList::read(&root.join("kernels-gpu/targets.toml"))?;
         let compiler = Compiler::find()?;
         let ptxas = Ptxas::find(&venv(&root))?;
-        Ok(Self { root, list, compiler, ptxas, dump: None })
+        Ok(Self { images: root.join("host/images"), root, list, compiler, ptxas, dump: None })
     }
 
     /// The tools found.
@@ -51,16 +53,16 @@ impl Workspace {
         Tools { rustc: version.clone(), llvm: llvm.clone(), ptxas: self.ptxas.version.clone() }
     }
 
-    /// Builds every target into host/images and writes the manifest.
+    /// Builds every target into the images' folder and writes the manifest.
     pub fn build_all(&self) -> Result<()> {
-        self.build_list(&self.images())
+        self.build_list(&self.images)
     }
 
-    /// Builds some targets into host/images; the manifest says from then on that the images do not belong together.
+    /// Builds some targets into the images' folder; the manifest says from then on that the images do not belong together.
     pub fn build_some(&self, names: &[String]) -> Result<()> {
         let targets: Vec<&Target> = names.iter().map(|name| self.list.get(name)).collect::<Result<_>>()?;
-        let images = self.build(&targets, &self.images())?;
-        let path = self.images().join(MANIFEST);
+        let images = self.build(&targets, &self.images)?;
+        let path = self.images.join(MANIFEST);
         let empty = || Manifest { source_digest: String::new(), tools: self.tools(), images: vec![] };
         let mut manifest = if path.exists() { Manifest::read(&path)? } else { empty() };
         manifest.replace(images, self.tools(), &self.list);
@@ -71,19 +73,16 @@ impl Workspace {
     pub fn check(&self) -> Result<Comparison> {
         let folder = tempfile::tempdir().map_err(|e| CudaBuilderError::file(&std::env::temp_dir(), e))?;
         self.build_list(folder.path())?;
-        let recorded = Manifest::read(&self.images().join(MANIFEST))?.tools;
+        let recorded = Manifest::read(&self.images.join(MANIFEST))?.tools;
         if recorded != self.tools() {
             return Ok(Comparison::OtherTools(recorded));
         }
-        let different = differences(folder.path(), &self.images())?;
+        let different = differences(folder.path(), &self.images)?;
         if different.is_empty() { Ok(Comparison::Same) } else { Err(CudaBuilderError::Differ(different)) }
     }
 
-    fn images(&self) -> PathBuf {
-        self.root.join("host/images")
-    }
-
     fn build_list(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(|e| CudaBuilderError::file(folder, e))?;
         let source_digest = source_digest(&self.root).map_err(|e| CudaBuilderError::file(&self.root, e))?;
         let images = self.build(&self.list.targets.iter().collect::<Vec<_>>(), folder)?;
         write(&folder.join(MANIFEST), &Manifest { source_digest, tools: self.tools(), images })
