@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
+use cuda_builder::manifest::Tools;
 use cuda_builder::ptxas::Ptxas;
 use cuda_builder::workspace::{Comparison, Workspace, venv};
 use std::path::{Path, PathBuf};
@@ -70,14 +71,14 @@ fn run(arguments: &Arguments) -> cuda_builder::Result<String> {
 fn verdict(comparison: Comparison) -> String {
     match comparison {
         Comparison::Same => "the rebuilt images are byte for byte the checked-in ones".to_owned(),
-        Comparison::OtherTools(tools) => format!(
-            "the rebuilt images passed the audit; bytes were not compared, because the checked-in ones come from {} and ptxas {}",
-            tools.rustc, tools.ptxas
+        Comparison::OtherTools(Tools { rustc, llvm, ptxas }) => format!(
+            "the rebuilt images passed the audit; bytes were not compared, because the checked-in ones come from {rustc}, LLVM {llvm} \
+             and ptxas {ptxas}"
         ),
     }
 }
 
-/// The workspace this program was built in, or the current folder when it is no longer there.
+/// The workspace around the current folder.
 fn here() -> PathBuf {
     std::env::current_dir()
         .ok()

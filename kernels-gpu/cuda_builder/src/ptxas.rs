@@ -38,7 +38,7 @@ pub struct Resources {
 }
 
 impl Ptxas {
-    /// Finds one: `ADALN_PTXAS`, else a CUDA toolkit, else the `PATH`, else the virtual environment of [`Ptxas::fetch`].
+    /// Finds one: `ADALN_PTXAS`, else what [`Ptxas::fetch`] installed, else a CUDA toolkit, else the `PATH`.
     pub fn find(venv: &Path) -> Result<Self> {
         let candidates = match env::var_os("ADALN_PTXAS") {
             Some(named) => vec![named.into()],
@@ -85,8 +85,8 @@ fn candidates(venv: &Path) -> Vec<PathBuf> {
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).map(PathBuf::from);
     let bins = toolkits.chain(["/usr/local/cuda".into()]).map(|toolkit| toolkit.join("bin"));
     let path = env::var_os("PATH").unwrap_or_default();
-    let all = bins.chain(env::split_paths(&path)).map(|folder| folder.join("ptxas"));
-    all.chain(in_venv(venv)).filter(|path| path.is_file()).collect()
+    let installed = bins.chain(env::split_paths(&path)).map(|folder| folder.join("ptxas"));
+    in_venv(venv).into_iter().chain(installed).filter(|path| path.is_file()).collect()
 }
 
 /// The wheel puts its programs below `site-packages`, in a folder named after the Python release and the CUDA release.
