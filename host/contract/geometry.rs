@@ -1,0 +1,138 @@
+//! Which compiled entry runs a shape, and with what grid.
+//!
+//! A pure function of operator kind, D, R and the GPU's size. It decides speed only: the order of summation is a function of D
+//! ([`sum_tree`]), so row bytes are the same in every geometry, and a test launches several on the same rows.
+use super::{abi, sum_tree, swizzle};
+
+/// How an entry walks its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One row a team, the modulation loaded before the statistics: few rows, or operands that differ by row.
+    Early,
+    /// One row a team, the modulation loaded late: rows too long to hold both.
+    Late,
+    /// A team walks over rows that share their modulation, held in registers.
+    Stream,
+    /// Any D and alignment: three passes over the row, element by element.
+    Any,
+}
+
+/// A shape class: one entry of each operator that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Suffix of the entry's symbol, after `__`.
+    pub name: &'static str,
+    /// How it walks its rows.
+    pub kind: Kind,
+    /// Warps of a team if they are a constant of the entry; 0 if a launch parameter.
+    pub warps: u32,
+    /// Chunks a thread holds; 0: any number.
+    pub chunks: u32,
+}
+
+const fn shape(name: &'static str, kind: Kind, warps: u32, chunks: u32) -> Shape {
+    Shape { name, kind, warps, chunks }
+}
+
+/// Every shape class; kernels-gpu/src/entries.rs has the same rows.
+pub const SHAPES: [Shape; 16] = [
+    shape("v1", Kind::Early, 0, 1),
+    shape("v2", Kind::Early, 0, 2),
+    shape("v3", Kind::Early, 0, 3),
+    shape("w8v4", Kind::Late, 8, 4),
+    shape("w8v5", Kind::Late, 8, 5),
+    shape("w8v6", Kind::Late, 8, 6),
+    shape("w8v8", Kind::Late, 8, 8),
+    shape("any", Kind::Any, 0, 0),
+    shape("w1v2s", Kind::Stream, 1, 2),
+    shape("w1v3s", Kind::Stream, 1, 3),
+    shape("w2v2s", Kind::Stream, 2, 2),
+    shape("w2v3s", Kind::Stream, 2, 3),
+    shape("w4v2s", Kind::Stream, 4, 2),
+    shape("w4v3s", Kind::Stream, 4, 3),
+    shape("w8v2s", Kind::Stream, 8, 2),
+    shape("w8v3s", Kind::Stream, 8, 3),
+];
+
+/// What decides the geometry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The sink is NVFP4, whose scale layout has rows up to a multiple of 128.
+    pub nvfp4: bool,
+    /// Modulation does not depend on the row.
+    pub rows_share_modulation: bool,
+    /// R, at least 1.
+    pub rows: u32,
+    /// D, at least 1.
+    pub dim: u32,
+    /// D is a multiple of 8 and every operand lies on a 16-byte address.
+    pub aligned: bool,
+    /// Multiprocessors of the GPU.
+    pub multiprocessors: u32,
+}
+
+/// A launch: entry, grid and what goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Entry.
+    pub shape: &'static Shape,
+    /// Blocks.
+    pub grid: u32,
+    /// Threads a block.
+    pub block: u32,
+    /// Dynamic shared memory a block, in bytes.
+    pub shared_bytes: u32,
+    /// [`abi::RowArguments::team`].
+    pub team: u32,
+}
+
+/// Words of shared memory of every launch: two reductions of 256 lanes and a table of 128.
+const FIXED_WORDS: u32 = 2 * 32 * sum_tree::MAX_WARPS + 128;
+/// Rows ahead in a stream, and words of a chunk.
+const RING_WORDS: u32 = 3 * 4;
+/// Threads of a block whose teams are warps or less.
+const SMALL_BLOCK: u32 = 128;
+/// Warps a multiprocessor holds of a stream: five blocks of 128 threads at 96 registers.
+const STREAM_WARPS: u32 = 20;
+/// Rows a team must get before walking beats a grid of all rows.
+const STREAM_ROWS: u32 = 4;
+
+/// The launch for a request.
+pub fn choose(request: &Request) -> Launch {
+    let warps = sum_tree::warps(request.dim);
+    let chunks = sum_tree::chunks(request.dim).div_ceil(32 * warps);
+    let capacity = (STREAM_WARPS * request.multiprocessors / warps).max(1);
+    let many = request.rows / STREAM_ROWS >= capacity;
+    let find =
+        |kind, chunks| SHAPES.iter().find(|s| s.kind == kind && s.chunks >= chunks && [0, warps].contains(&s.warps));
+    let fast = match (request.aligned, request.rows_share_modulation && many) {
+        (false, _) => None,
+        (true, true) => {
+            find(Kind::Stream, chunks).or_else(|| find(Kind::Early, chunks)).or_else(|| find(Kind::Late, chunks))
+        }
+        (true, false) => find(Kind::Early, chunks).or_else(|| find(Kind::Late, chunks)),
+    };
+    grid(request, fast.unwrap_or(&SHAPES[7]), warps, capacity)
+}
+
+/// Grid of an entry: a team for each row, or as many as stay resident where it walks.
+fn grid(request: &Request, shape: &'static Shape, warps: u32, capacity: u32) -> Launch {
+    let chunks = sum_tree::chunks(request.dim);
+    // Rows shorter than a warp share it; a block pair of NVFP4 needs two lanes.
+    let small = shape.kind == Kind::Early && chunks <= 16;
+    let team = if small { chunks.next_power_of_two().max(2) } else { 32 * warps };
+    let block = team.max(if team < 64 { SMALL_BLOCK } else { 0 });
+    let teams_per_block = block / team;
+    let rows = if request.nvfp4 { request.rows.next_multiple_of(swizzle::TILE_ROWS) } else { request.rows };
+    let teams = if shape.kind == Kind::Stream { request.rows.div_ceil(request.rows.div_ceil(capacity)) } else { rows };
+    let ring = if shape.kind == Kind::Stream { RING_WORDS * shape.chunks * block } else { 0 };
+    Launch { shape, grid: teams.div_ceil(teams_per_block), block, shared_bytes: 4 * (FIXED_WORDS + ring), team }
+}
+
+/// Threads of a block of modulation6.
+pub const MODULATION6_BLOCK: u32 = 128;
+
+/// Blocks of modulation6: one for each row and part.
+pub const fn modulation6_grid(rows: u32) -> u32 {
+    rows * abi::PARTS
+}

@@ -1,0 +1,207 @@
+//! The one body: row -> statistics -> modulation -> bf16 -> sink. Twice, for few rows and for many.
+//!
+//! ```text
+//! load the chunks of the row, and the modulation
+//! mean <- sum tree                              one barrier when warps share a row
+//! rstd <- squares of x - mean                   one barrier
+//! each chunk: normalise, modulate, round to bf16
+//! each chunk: convert, store
+//! ```
+//! [`produce`] gives a team one row: shortest latency. [`stream`] walks a team over rows, the modulation in registers and the
+//! rows to come on their way into shared memory: fewest instructions. The bytes are the same.
+//!
+//! A thread takes chunks `thread + i·team`, `i < CHUNKS`, of which the first `FULL` exist in every row of the shape class.
+//! They need D a multiple of 8 and operands on 16-byte addresses; everything else runs in `generic`.
+use crate::contract::abi::RowArguments;
+use crate::formats::widen;
+use crate::modulation::Modulation;
+use crate::ptx;
+use crate::sink::Sink;
+use crate::statistics::{chunk_squares, chunk_sum, mean, row_total, rstd};
+use crate::team::Team;
+use crate::view::{Aligned, Place, row_address};
+use core::array::from_fn;
+use cuda_std::shared::{commit, wait};
+use cuda_std::thread::sync_threads;
+
+/// One row a team. `EARLY` loads the modulation before the statistics: one round trip less, more registers.
+#[inline(always)]
+pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize, const EARLY: bool>(
+    a: &RowArguments,
+) {
+    let team = Team::<WARPS>::here(a);
+    let row = team.first_row;
+    let place = |i| place::<WARPS, CHUNKS, FULL>(a, team, row, i);
+    ptx::wait_for_previous_grid();
+    let x_row = row_address(a.x, row, a.dim * 2);
+    let x: [_; CHUNKS] = from_fn(|i| place(i).bf16(x_row));
+    let early: Option<[_; CHUNKS]> = if EARLY { Some(from_fn(|i| M::load(a, row, place(i)))) } else { None };
+    let modulation = M::begin(a);
+    let sink = S::begin(a, team.table());
+    ptx::release_next_grid();
+    if S::TABLE && !team.spans_warps() {
+        sync_threads();
+    }
+    if team.first_row_of_warp < a.rows {
+        let statistics = statistics(a, &x, team, place);
+        let sink = S::prepare(sink);
+        let rounded: [_; CHUNKS] = from_fn(|i| {
+            let operands = if let Some(early) = early { early[i] } else { M::load(a, row, place(i)) };
+            round::<M, S>(modulation, M::hold(modulation, operands), x[i], statistics)
+        });
+        store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, |i| S::load(a, place(i)), rounded);
+    }
+    pad_rows::<S, WARPS>(a, team, row);
+}
+
+/// Rows ahead of the one at work: enough bytes in flight for the memory's latency at four or five blocks an SM.
+const DEPTH: u32 = 3;
+
+/// Rows one after another. A thread stages the chunks that it reads, so the ring needs no barrier. Rows must share their
+/// modulation.
+#[inline(always)]
+pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize>(a: &RowArguments) {
+    let team = Team::<WARPS>::here(a);
+    ptx::wait_for_previous_grid();
+    ptx::release_next_grid();
+    let fetch = |row: u32, stage: u32| {
+        let x_row = row_address(a.x, row, a.dim * 2);
+        let mut i = 0;
+        while i < CHUNKS {
+            let place = place::<WARPS, CHUNKS, FULL>(a, team, row, i);
+            if row < a.rows && place.exists {
+                // SAFETY: inside x, and a slot of this thread in the ring, which `wait` guards.
+                unsafe {
+                    team.shared.copy_async(team.ring(stage * CHUNKS as u32 + i as u32), x_row + place.chunk as u64 * 16)
+                };
+            }
+            i += 1;
+        }
+        commit();
+    };
+    let mut stage = 0;
+    while stage < DEPTH {
+        fetch(team.first_row + stage * team.stride, stage);
+        stage += 1;
+    }
+    let column = |i| team.place(i, FULL, a.dim);
+    let modulation = M::begin(a);
+    let loaded: [_; CHUNKS] = from_fn(|i| (M::load(a, 0, column(i)), S::load(a, column(i))));
+    let sink = S::prepare(S::begin(a, team.table()));
+    let held = loaded.map(|(m, s)| (M::hold(modulation, m), s));
+    if S::TABLE && !team.spans_warps() {
+        sync_threads();
+    }
+    let mut row = team.first_row;
+    let mut row_of_warp = team.first_row_of_warp;
+    stage = 0;
+    while row_of_warp < a.rows {
+        wait::<{ DEPTH - 1 }>();
+        let place = |i| place::<WARPS, CHUNKS, FULL>(a, team, row, i);
+        let x: [_; CHUNKS] = from_fn(|i| {
+            // SAFETY: a slot of this thread, whose copy `wait` finished.
+            if place(i).exists {
+                unsafe { team.shared.read_4(team.ring(stage * CHUNKS as u32 + i as u32)) }.map(f32::to_bits)
+            } else {
+                [0; 4]
+            }
+        });
+        let statistics = statistics(a, &x, team, place);
+        fetch(row + DEPTH * team.stride, stage);
+        let rounded: [_; CHUNKS] = from_fn(|i| round::<M, S>(modulation, held[i].0, x[i], statistics));
+        store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, |i| held[i].1, rounded);
+        row += team.stride;
+        row_of_warp += team.stride;
+        stage = if stage + 1 == DEPTH { 0 } else { stage + 1 };
+    }
+    pad_rows::<S, WARPS>(a, team, row);
+}
+
+/// Chunk `i` of `row`. Only teams smaller than a warp, which have one chunk a thread, can run past the last row.
+#[inline(always)]
+fn place<const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
+    a: &RowArguments,
+    team: Team<WARPS>,
+    row: u32,
+    i: usize,
+) -> Aligned {
+    let mut place = team.place(i, FULL, a.dim);
+    if CHUNKS == 1 {
+        place.exists &= row < a.rows;
+    }
+    place
+}
+
+/// Mean and reciprocal standard deviation of the row.
+#[inline(always)]
+fn statistics<const WARPS: u32, const CHUNKS: usize>(
+    a: &RowArguments,
+    x: &[[u32; 4]; CHUNKS],
+    team: Team<WARPS>,
+    place: impl Fn(usize) -> Aligned,
+) -> (f32, f32) {
+    let mut sum = 0.0;
+    let mut i = 0;
+    while i < CHUNKS {
+        sum += chunk_sum(widen(x[i]));
+        i += 1;
+    }
+    let mean = mean(row_total(sum, team, 0), a.dim as f32, a.inv_dim);
+    let mut squares = [0.0; 2];
+    i = 0;
+    while i < CHUNKS {
+        if place(i).exists {
+            squares = chunk_squares(squares, widen(x[i]).map(|x| x - mean));
+        }
+        i += 1;
+    }
+    (mean, rstd(row_total(squares[0] + squares[1], team, 1), a.inv_dim, a.eps))
+}
+
+/// Normalises, modulates and rounds a chunk.
+#[inline(always)]
+fn round<M: Modulation, S: Sink>(
+    modulation: M::Constants,
+    held: M::Held,
+    x: [u32; 4],
+    (mean, rstd): (f32, f32),
+) -> S::Rounded {
+    S::round(M::apply(modulation, held, widen(x).map(|x| (x - mean) * rstd)))
+}
+
+/// Converts and stores the chunks of a row. Whole warps past the row's end skip; a warp that straddles it stays together.
+#[inline(always)]
+fn store<S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
+    a: &RowArguments,
+    team: Team<WARPS>,
+    row: u32,
+    sink: S::Constants,
+    place: impl Fn(usize) -> Aligned,
+    operands: impl Fn(usize) -> S::Operands,
+    rounded: [S::Rounded; CHUNKS],
+) {
+    let mut i = 0;
+    while i < CHUNKS {
+        if team.warp_has(i, FULL, a.dim) {
+            S::store(a, sink, operands(i), row, place(i), rounded[i]);
+        }
+        i += 1;
+    }
+    if row < a.rows {
+        S::pad_columns(a, row, team.thread);
+    }
+}
+
+/// Pads the rows of the layout past R that fall to this team, from `row` on.
+#[inline(always)]
+fn pad_rows<S: Sink, const WARPS: u32>(a: &RowArguments, team: Team<WARPS>, mut row: u32) {
+    if S::PADS_ROWS {
+        let end = a.rows.next_multiple_of(128);
+        while row < end {
+            if row >= a.rows {
+                S::pad_row(a, row, team.thread, team.threads());
+            }
+            row += team.stride;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! FP8 e4m3 with a static scale, alone or after AWQ's per-column factor.
+use super::{Sink, Table, round_pairs};
+use crate::contract::abi::RowArguments;
+use crate::formats::{e4m3x4, widen};
+use crate::ptx::{load_32, reciprocal};
+use crate::view::{Place, row_address};
+
+/// `e4m3(f32(v) · inv)` with `inv = 1 / max(act_scale, 1e-12)`.
+pub struct Fp8Static;
+
+/// `f32(v) · f32(inv_s[d])` before the sink.
+pub struct Awq<S>(core::marker::PhantomData<S>);
+
+impl Sink for Fp8Static {
+    /// act_scale
+    type Scalars = f32;
+    /// inv
+    type Constants = f32;
+    type Rounded = [u32; 4];
+    type Operands = ();
+
+    #[inline(always)]
+    fn begin(a: &RowArguments, _: Table) -> f32 {
+        // SAFETY: the host checked that act_scale is an f32 in device memory.
+        f32::from_bits(unsafe { load_32(a.sink_scale) })
+    }
+
+    #[inline(always)]
+    fn prepare(act_scale: f32) -> f32 {
+        reciprocal(act_scale.max(1e-12))
+    }
+
+    #[inline(always)]
+    fn load<P: Place>(_: &RowArguments, _: P) {}
+
+    #[inline(always)]
+    fn round(v: [f32; 8]) -> [u32; 4] {
+        round_pairs(v)
+    }
+
+    #[inline(always)]
+    fn store<P: Place>(a: &RowArguments, inv: f32, _: (), row: u32, place: P, words: [u32; 4]) {
+        store(a, row, place, widen(words).map(|v| v * inv));
+    }
+}
+
+impl Sink for Awq<Fp8Static> {
+    type Scalars = f32;
+    type Constants = f32;
+    type Rounded = [u32; 4];
+    /// inv_s
+    type Operands = [u32; 4];
+
+    #[inline(always)]
+    fn begin(a: &RowArguments, table: Table) -> f32 {
+        Fp8Static::begin(a, table)
+    }
+
+    #[inline(always)]
+    fn prepare(act_scale: f32) -> f32 {
+        Fp8Static::prepare(act_scale)
+    }
+
+    #[inline(always)]
+    fn load<P: Place>(a: &RowArguments, place: P) -> [u32; 4] {
+        place.bf16(a.inv_s)
+    }
+
+    #[inline(always)]
+    fn round(v: [f32; 8]) -> [u32; 4] {
+        round_pairs(v)
+    }
+
+    #[inline(always)]
+    fn store<P: Place>(a: &RowArguments, inv: f32, inv_s: [u32; 4], row: u32, place: P, words: [u32; 4]) {
+        let mut q = widen(words);
+        let inv_s = widen(inv_s);
+        let mut e = 0;
+        while e < 8 {
+            q[e] = q[e] * inv_s[e] * inv;
+            e += 1;
+        }
+        store(a, row, place, q);
+    }
+}
+
+#[inline(always)]
+fn store<P: Place>(a: &RowArguments, row: u32, place: P, q: [f32; 8]) {
+    let words = [e4m3x4(q[0], q[1], q[2], q[3]), e4m3x4(q[4], q[5], q[6], q[7])];
+    place.store_bytes(row_address(a.out, row, a.dim), words);
+}

@@ -1,0 +1,79 @@
+//! Sinks: what becomes of the modulated row (contract section 3).
+//!
+//! A sink owns the packing of the bf16 rounding, its conversion and its stores. It rounds all chunks of a row before it
+//! stores the first, so that their shuffles overlap and the words take the place of twice as many f32 registers.
+mod bf16;
+mod fp8;
+mod nvfp4;
+
+pub use bf16::Bf16;
+pub use fp8::{Awq, Fp8Static};
+pub use nvfp4::{FlashRtSm110, FlashRtSm120, Nvfp4, Recipe, TransformerEngine};
+
+use crate::contract::abi::RowArguments;
+use crate::ptx;
+use crate::view::Place;
+use cuda_std::shared::SharedArray;
+
+/// Shared memory for a sink's look-up table, and the threads that fill it.
+#[derive(Clone, Copy)]
+pub struct Table {
+    /// [`Table::WORDS`] words.
+    pub words: SharedArray,
+    /// Index of the thread among those that share the table.
+    pub thread: u32,
+    /// How many they are.
+    pub threads: u32,
+}
+
+impl Table {
+    /// One word for each non-negative e4m3 byte.
+    pub const WORDS: usize = 128;
+}
+
+/// One sink.
+pub trait Sink {
+    /// What does not depend on the chunk.
+    type Constants: Copy;
+    /// A chunk of bf16.
+    type Rounded: Copy;
+    /// Raw operands of a chunk (AWQ's inv_s).
+    type Operands: Copy;
+
+    /// Device-resident scalars, as loaded.
+    type Scalars: Copy;
+
+    /// Loads the scalars, and fills `table` if the sink looks values up; the next barrier makes it visible.
+    fn begin(arguments: &RowArguments, table: Table) -> Self::Scalars;
+    /// The arithmetic on the scalars; apart from their load so that it does not hold up other loads.
+    fn prepare(scalars: Self::Scalars) -> Self::Constants;
+    /// Reads the operands at `place`; they never depend on the row.
+    fn load<P: Place>(arguments: &RowArguments, place: P) -> Self::Operands;
+    /// The bf16 rounding of eight modulated values, packed as the sink likes it. All lanes of a warp call it together.
+    fn round(v: [f32; 8]) -> Self::Rounded;
+    /// Converts and stores a chunk of row `row`; stores nothing where `place` does not exist.
+    fn store<P: Place>(
+        arguments: &RowArguments,
+        constants: Self::Constants,
+        operands: Self::Operands,
+        row: u32,
+        place: P,
+        rounded: Self::Rounded,
+    );
+    /// Whether the sink looks values up in its table.
+    const TABLE: bool = false;
+    /// Whether the layout has rows past R.
+    const PADS_ROWS: bool = false;
+    /// Writes what the layout has to the right of `row`; `thread` counts from 0 within the row.
+    #[inline(always)]
+    fn pad_columns(_arguments: &RowArguments, _row: u32, _thread: u32) {}
+    /// Writes what the layout has for a row past R; `thread` of `threads`.
+    #[inline(always)]
+    fn pad_row(_arguments: &RowArguments, _row: u32, _thread: u32, _threads: u32) {}
+}
+
+/// bf16 of eight values, in order, two a word.
+#[inline(always)]
+fn round_pairs(v: [f32; 8]) -> [u32; 4] {
+    [ptx::bf16x2(v[1], v[0]), ptx::bf16x2(v[3], v[2]), ptx::bf16x2(v[5], v[4]), ptx::bf16x2(v[7], v[6])]
+}

@@ -1,0 +1,105 @@
+//! NVFP4: e2m1 codes, two a byte, and one e4m3 scale byte per 16 columns in the 128x4 layout.
+//!
+//! A chunk is half a block; the two halves sit in neighbouring lanes and agree on amax by one shuffle. bf16 words pair
+//! element k with k + 4, so that the nibbles of both halves of a word move into place together: no per-element shifts.
+mod recipe;
+
+pub use recipe::{FlashRtSm110, FlashRtSm120, Recipe, TransformerEngine};
+
+use super::{Sink, Table};
+use crate::contract::{abi::RowArguments, swizzle};
+use crate::ptx;
+use crate::view::{Place, row_address};
+use core::marker::PhantomData;
+use cuda_std::warp::shuffle_xor_u32;
+
+/// NVFP4 by recipe `R`.
+pub struct Nvfp4<R>(PhantomData<R>);
+
+impl<R: Recipe> Sink for Nvfp4<R> {
+    type Scalars = R::Constants;
+    type Constants = R::Constants;
+    type Rounded = Rounded;
+    type Operands = ();
+    const TABLE: bool = R::TABLE;
+    const PADS_ROWS: bool = true;
+
+    #[inline(always)]
+    fn begin(a: &RowArguments, table: Table) -> R::Constants {
+        R::begin(a, table)
+    }
+
+    #[inline(always)]
+    fn prepare(constants: R::Constants) -> R::Constants {
+        constants
+    }
+
+    #[inline(always)]
+    fn load<P: Place>(_: &RowArguments, _: P) {}
+
+    #[inline(always)]
+    fn round(v: [f32; 8]) -> Rounded {
+        let words =
+            [ptx::bf16x2(v[4], v[0]), ptx::bf16x2(v[5], v[1]), ptx::bf16x2(v[6], v[2]), ptx::bf16x2(v[7], v[3])];
+        Rounded { words, amax: block_amax(words.map(magnitude)) }
+    }
+
+    #[inline(always)]
+    fn store<P: Place>(a: &RowArguments, c: R::Constants, _: (), row: u32, place: P, Rounded { words, amax }: Rounded) {
+        let byte = R::scale_byte(c, amax);
+        let codes = R::codes(c, byte, words, words.map(magnitude));
+        let codes = if byte == 0 { 0 } else { codes };
+        let codes = if byte == NOT_A_NUMBER { 0x7777_7777 } else { codes };
+        place.store_nibbles(row_address(a.out, row, a.dim / 2), codes);
+        if place.exists() && place.chunk().is_multiple_of(2) {
+            let at = a.block_scales + swizzle::offset(row, place.chunk() / 2, a.column_groups);
+            // SAFETY: the host checked that the scale buffer covers the swizzled layout of `rows x dim`.
+            unsafe { ptx::store_8(at, byte) };
+        }
+    }
+
+    #[inline(always)]
+    fn pad_columns(a: &RowArguments, row: u32, thread: u32) {
+        let column = a.dim / swizzle::BLOCK + thread;
+        if column < a.column_groups * 4 {
+            // SAFETY: a pad column of a real row, inside the layout.
+            unsafe { ptx::store_8(a.block_scales + swizzle::offset(row, column, a.column_groups), 0) };
+        }
+    }
+
+    #[inline(always)]
+    fn pad_row(a: &RowArguments, row: u32, thread: u32, threads: u32) {
+        let at = a.block_scales + swizzle::row_offset(row, a.column_groups);
+        let mut group = thread;
+        while group < a.column_groups {
+            // SAFETY: the grid covers rows up to the next multiple of 128, which the layout contains.
+            unsafe { ptx::store_32(at + group as u64 * swizzle::TILE_BYTES, 0) };
+            group += threads;
+        }
+    }
+}
+
+/// Half a block: bf16 words that pair element k with k + 4, and the block's amax in both halves of a word.
+#[derive(Clone, Copy)]
+pub struct Rounded {
+    words: [u32; 4],
+    amax: u32,
+}
+
+/// Both bf16 of a word without their signs.
+#[inline(always)]
+fn magnitude(word: u32) -> u32 {
+    word & 0x7fff_7fff
+}
+
+/// The scale byte of a block that holds a NaN.
+const NOT_A_NUMBER: u32 = 0x7f;
+
+/// Largest magnitude of the block of 16 as bf16, in both halves of the word; NaN if any element is.
+#[inline(always)]
+fn block_amax([a, b, c, d]: [u32; 4]) -> u32 {
+    const SWAP_HALVES: u32 = 0x1032;
+    let lanes = ptx::max_nan_bf16x2(ptx::max_nan_bf16x2(a, b), ptx::max_nan_bf16x2(c, d));
+    let half = ptx::max_nan_bf16x2(lanes, ptx::permute(lanes, lanes, SWAP_HALVES));
+    ptx::max_nan_bf16x2(half, shuffle_xor_u32(half, 1))
+}

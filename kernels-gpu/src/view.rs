@@ -1,0 +1,211 @@
+//! Where a thread reads and writes: one chunk of a row, aligned or element by element.
+//!
+//! [`Aligned`] moves a chunk with one wide access; it needs rows and operands on 16-byte addresses. [`Scalar`] needs only the
+//! natural alignment of the element and copes with a tail chunk. The body is generic over the two.
+use crate::contract::sum_tree::CHUNK;
+use crate::ptx;
+
+/// Address of row `row` of a matrix whose rows are `pitch` bytes.
+#[inline(always)]
+pub fn row_address(base: u64, row: u32, pitch: u32) -> u64 {
+    base + row as u64 * pitch as u64
+}
+
+/// The position of a chunk in a row. Absent chunks (past D) read as zero and are not written.
+pub trait Place: Copy {
+    /// Index of the chunk in its row.
+    fn chunk(self) -> u32;
+    /// Whether the chunk exists.
+    fn exists(self) -> bool;
+    /// Elements of the chunk that exist: 8, fewer in a tail, 0 when absent.
+    fn elements(self) -> u32;
+    /// The chunk of a bf16 row at `row`.
+    fn bf16(self, row: u64) -> [u32; 4];
+    /// The chunk of an f32 row at `row`.
+    fn f32(self, row: u64) -> [f32; 8];
+    /// The chunk of a row of bytes at `row`.
+    fn bytes(self, row: u64) -> [u32; 2];
+    /// Writes the chunk of a bf16 row.
+    fn store_bf16(self, row: u64, words: [u32; 4]);
+    /// Writes the chunk of a row of bytes.
+    fn store_bytes(self, row: u64, words: [u32; 2]);
+    /// Writes the chunk of a row of nibbles.
+    fn store_nibbles(self, row: u64, word: u32);
+}
+
+/// A whole chunk on a 16-byte boundary.
+#[derive(Clone, Copy)]
+pub struct Aligned {
+    /// Index of the chunk in its row.
+    pub chunk: u32,
+    /// Whether the row has it.
+    pub exists: bool,
+}
+
+// SAFETY (all blocks of this impl): the host checked that every operand covers `rows x dim` elements and is 16-byte aligned
+// and that D is a multiple of 8 before it chose an aligned entry; `exists` holds only for chunks inside the row.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Place for Aligned {
+    #[inline(always)]
+    fn chunk(self) -> u32 {
+        self.chunk
+    }
+
+    #[inline(always)]
+    fn exists(self) -> bool {
+        self.exists
+    }
+
+    #[inline(always)]
+    fn elements(self) -> u32 {
+        if self.exists { CHUNK } else { 0 }
+    }
+
+    #[inline(always)]
+    fn bf16(self, row: u64) -> [u32; 4] {
+        if self.exists { unsafe { ptx::load_128(row + self.chunk as u64 * 16) } } else { [0; 4] }
+    }
+
+    #[inline(always)]
+    fn f32(self, row: u64) -> [f32; 8] {
+        if !self.exists {
+            return [0.0; 8];
+        }
+        let ([a, b, c, d], [e, f, g, h]) =
+            unsafe { (ptx::load_128(row + self.chunk as u64 * 32), ptx::load_128(row + self.chunk as u64 * 32 + 16)) };
+        [a, b, c, d, e, f, g, h].map(f32::from_bits)
+    }
+
+    #[inline(always)]
+    fn bytes(self, row: u64) -> [u32; 2] {
+        if self.exists { unsafe { ptx::load_64(row + self.chunk as u64 * 8) } } else { [0; 2] }
+    }
+
+    #[inline(always)]
+    fn store_bf16(self, row: u64, words: [u32; 4]) {
+        if self.exists {
+            unsafe { ptx::store_128(row + self.chunk as u64 * 16, words) }
+        }
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, row: u64, words: [u32; 2]) {
+        if self.exists {
+            unsafe { ptx::store_64(row + self.chunk as u64 * 8, words) }
+        }
+    }
+
+    #[inline(always)]
+    fn store_nibbles(self, row: u64, word: u32) {
+        if self.exists {
+            unsafe { ptx::store_32(row + self.chunk as u64 * 4, word) }
+        }
+    }
+}
+
+/// A chunk of any alignment, possibly a tail.
+#[derive(Clone, Copy)]
+pub struct Scalar {
+    /// Index of the chunk in its row.
+    pub chunk: u32,
+    /// Elements that exist.
+    pub elements: u32,
+}
+
+// SAFETY (all blocks of this impl): the host checked that every operand covers `rows x dim` elements with the alignment of its
+// element; only the first `elements` elements of the chunk, which lie inside the row, are touched.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Place for Scalar {
+    #[inline(always)]
+    fn chunk(self) -> u32 {
+        self.chunk
+    }
+
+    #[inline(always)]
+    fn exists(self) -> bool {
+        self.elements > 0
+    }
+
+    #[inline(always)]
+    fn elements(self) -> u32 {
+        self.elements
+    }
+
+    #[inline(always)]
+    fn bf16(self, row: u64) -> [u32; 4] {
+        let at = row + self.chunk as u64 * 16;
+        let mut words = [0; 4];
+        let mut e = 0;
+        while e < CHUNK {
+            if e < self.elements {
+                words[e as usize / 2] |= unsafe { ptx::load_16(at + e as u64 * 2) } << (e % 2 * 16);
+            }
+            e += 1;
+        }
+        words
+    }
+
+    #[inline(always)]
+    fn f32(self, row: u64) -> [f32; 8] {
+        let at = row + self.chunk as u64 * 32;
+        let mut values = [0.0; 8];
+        let mut e = 0;
+        while e < CHUNK {
+            if e < self.elements {
+                values[e as usize] = f32::from_bits(unsafe { ptx::load_32(at + e as u64 * 4) });
+            }
+            e += 1;
+        }
+        values
+    }
+
+    #[inline(always)]
+    fn bytes(self, row: u64) -> [u32; 2] {
+        let at = row + self.chunk as u64 * 8;
+        let mut words = [0; 2];
+        let mut e = 0;
+        while e < CHUNK {
+            if e < self.elements {
+                words[e as usize / 4] |= unsafe { ptx::load_8(at + e as u64) } << (e % 4 * 8);
+            }
+            e += 1;
+        }
+        words
+    }
+
+    #[inline(always)]
+    fn store_bf16(self, row: u64, words: [u32; 4]) {
+        let at = row + self.chunk as u64 * 16;
+        let mut e = 0;
+        while e < CHUNK {
+            if e < self.elements {
+                unsafe { ptx::store_16(at + e as u64 * 2, words[e as usize / 2] >> (e % 2 * 16)) };
+            }
+            e += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, row: u64, words: [u32; 2]) {
+        let at = row + self.chunk as u64 * 8;
+        let mut e = 0;
+        while e < CHUNK {
+            if e < self.elements {
+                unsafe { ptx::store_8(at + e as u64, words[e as usize / 4] >> (e % 4 * 8)) };
+            }
+            e += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn store_nibbles(self, row: u64, word: u32) {
+        let at = row + self.chunk as u64 * 4;
+        let mut e = 0;
+        while e < CHUNK {
+            if e < self.elements {
+                unsafe { ptx::store_8(at + e as u64 / 2, word >> (e * 4)) };
+            }
+            e += 2;
+        }
+    }
+}
