@@ -1,0 +1,167 @@
+//! Agreement with recorded outputs of the original kernels and of TransformerEngine (contract section 5).
+mod support;
+
+use adaptive_layernorm_producers::compare::{self, Nvfp4Output};
+use adaptive_layernorm_producers::named::{Call, Tensor, Tensors};
+use adaptive_layernorm_producers::{Nvfp4Recipe, Operator};
+use std::collections::BTreeSet;
+use support::{Case, backends, bf16s, bytes, cases, e4m3};
+
+/// One recorded output: its name, the operator and recipe that make it, and inputs that are recorded under another name.
+struct Recorded {
+    output: &'static str,
+    operator: Operator,
+    recipe: Option<Nvfp4Recipe>,
+    renamed: &'static [(&'static str, &'static str)],
+}
+
+const PER_TOKEN: &[(&str, &str)] = &[("scale", "ptok_scale"), ("shift", "ptok_shift")];
+const SIX_WAY: &[(&str, &str)] = &[("adaln_params", "params"), ("layer_modulation", "mod")];
+
+const fn recorded(output: &'static str, operator: Operator, recipe: Option<Nvfp4Recipe>) -> Recorded {
+    Recorded { output, operator, recipe, renamed: &[] }
+}
+
+const SM110: Option<Nvfp4Recipe> = Some(Nvfp4Recipe::FlashRtSm110);
+const SM120: Option<Nvfp4Recipe> = Some(Nvfp4Recipe::FlashRtSm120);
+
+const RECORDED: [Recorded; 13] = [
+    recorded("ada_fp8", Operator::AdaLayerNormQuantFp8Bf16, None),
+    recorded("awq_fp8", Operator::AwqAdaLayerNormQuantFp8Bf16, None),
+    recorded("modfp8_fp8", Operator::AdaLayerNormQuantFp8Modfp8Bf16, None),
+    Recorded { renamed: PER_TOKEN, ..recorded("ptok_fp8", Operator::AdaLayerNormQuantFp8PtokBf16, None) },
+    recorded("ptok_table_fp8", Operator::AdaLayerNormQuantFp8PtokTableBf16, None),
+    recorded("ptok_table_bf16", Operator::AdaLayerNormPtokTableBf16, None),
+    recorded("ln_fp8", Operator::LayerNormNoAffineQuantFp8StaticBf16, None),
+    Recorded { renamed: SIX_WAY, ..recorded("mod6", Operator::AdalnModulation6Bf16, None) },
+    recorded("ada_nvfp4_sm110", Operator::AdaLayerNormQuantNvfp4SwizzledBf16, SM110),
+    recorded("ada_nvfp4_sm120", Operator::AdaLayerNormQuantNvfp4SwizzledBf16, SM120),
+    recorded("ln_nvfp4_sm110", Operator::LayerNormNoAffineQuantNvfp4SwizzledBf16, SM110),
+    recorded("modfp8_nvfp4_sm120", Operator::AdaLayerNormQuantNvfp4SwizzledModfp8Bf16, SM120),
+    recorded("ptok_table_nvfp4_sm120", Operator::AdaLayerNormQuantNvfp4SwizzledPtokTableBf16, SM120),
+];
+
+/// The call's inputs, under the operator's names.
+fn inputs(case: &Case, recorded: &Recorded) -> Tensors {
+    let source =
+        |name: &'static str| recorded.renamed.iter().find(|(to, _)| *to == name).map_or(name, |(_, from)| from);
+    let given = recorded.operator.inputs().filter(|spec| !spec.optional);
+    given.map(|spec| (spec.name.to_owned(), case.tensor(&format!("in.{}", source(spec.name))).clone())).collect()
+}
+
+fn call(case: &Case, recorded: &Recorded) -> Call {
+    Call {
+        operator: recorded.operator,
+        recipe: recorded.recipe,
+        eps: case.fact("eps"),
+        shift_idx: case.fact("shift_idx"),
+        scale_idx: case.fact("scale_idx"),
+    }
+}
+
+/// Compares one output with what was recorded; gives the codes compared and those that differ.
+fn check(what: &str, case: &Case, recorded: &Recorded, outputs: &Tensors) -> (usize, usize) {
+    let expected = |suffix: &str| case.tensor(&format!("out.{}{suffix}", recorded.output));
+    if recorded.recipe.is_some() {
+        let output = |packed, sf| Nvfp4Output { packed: bytes(packed), sf_swizzled: bytes(sf) };
+        let (a, b) =
+            (output(expected(".packed"), expected(".sf")), output(&outputs["packed"], &outputs["sf_swizzled"]));
+        let report = compare::nvfp4(a, b, case.fact("rows"), case.fact("dim")).unwrap();
+        assert!(report.agrees_with_original(), "{what}: {report:?}");
+        assert_eq!(report.dirty_padding, 0, "{what}");
+        return (report.codes.values, report.differing_packed);
+    }
+    let report = match recorded.operator {
+        Operator::AdalnModulation6Bf16 => {
+            let all: Vec<_> = outputs.values().flat_map(|out| bf16s(out).iter().copied()).collect();
+            let report = compare::bf16(bf16s(expected("")), &all).unwrap();
+            assert!(report.is_equal(), "{what}: {report:?}");
+            report
+        }
+        Operator::AdaLayerNormPtokTableBf16 => compare::bf16(bf16s(expected("")), bf16s(&outputs["out"])).unwrap(),
+        _ => compare::fp8(e4m3(expected("")), e4m3(&outputs["out"])).unwrap(),
+    };
+    assert!(report.agrees_with_original(), "{what}: {report:?}");
+    (report.values, report.differing)
+}
+
+#[test]
+fn every_output_of_the_original_kernels() {
+    let mut seen = BTreeSet::new();
+    for (backend_name, backend) in backends() {
+        let (mut compared, mut differing) = (0, 0);
+        for case in cases("flashrt_golden.safetensors") {
+            for recorded in &RECORDED {
+                let suffix = if recorded.recipe.is_some() { ".packed" } else { "" };
+                if !case.tensors.contains_key(&format!("out.{}{suffix}", recorded.output)) {
+                    // The original has no NVFP4 for a D that is no multiple of 16.
+                    assert!(
+                        recorded.recipe.is_some() && case.fact::<u32>("dim") % 16 != 0,
+                        "{} {}",
+                        case.name,
+                        recorded.output
+                    );
+                    continue;
+                }
+                let what = format!("{backend_name} {} {}", case.name, recorded.output);
+                let outputs = call(&case, recorded).run(backend, &inputs(&case, recorded)).unwrap();
+                let counts = check(&what, &case, recorded, &outputs);
+                (compared, differing) = (compared + counts.0, differing + counts.1);
+                seen.insert((case.name.clone(), recorded.output));
+            }
+        }
+        println!("{backend_name}: {compared} codes compared with the original, {differing} differ");
+        assert!(differing <= 8, "{backend_name}: {differing}");
+    }
+    assert_eq!(seen.len(), recorded_outputs(), "every recorded output was compared");
+}
+
+/// Outputs in the file, a pair of packed codes and scales counting once.
+fn recorded_outputs() -> usize {
+    let of_case =
+        |case: Case| case.tensors.keys().filter(|name| name.starts_with("out.") && !name.ends_with(".sf")).count();
+    cases("flashrt_golden.safetensors").into_iter().map(of_case).sum()
+}
+
+#[test]
+fn every_output_of_transformer_engine() {
+    for (backend_name, backend) in backends() {
+        for case in cases("te_nvfp4_golden.safetensors") {
+            let operator = Operator::AdaLayerNormQuantNvfp4SwizzledBf16;
+            let call =
+                Call { eps: case.fact("eps"), ..Call::new(operator) }.with_recipe(Nvfp4Recipe::TransformerEngine);
+            let input = |name: &str| (name.to_owned(), case.tensor(&format!("in.{name}")).clone());
+            let inputs: Tensors = ["x", "scale", "shift", "global_scale"].map(input).into();
+            let outputs = call.run(backend, &inputs).unwrap();
+            let (packed, sf) = (case.tensor("out.packed"), case.tensor("out.sf"));
+            let expected = Nvfp4Output { packed: bytes(packed), sf_swizzled: bytes(sf) };
+            let got = Nvfp4Output { packed: bytes(&outputs["packed"]), sf_swizzled: bytes(&outputs["sf_swizzled"]) };
+            let report = compare::nvfp4(expected, got, case.fact("rows"), case.fact("dim")).unwrap();
+            assert!(report.agrees_with_original(), "{backend_name} {}: {report:?}", case.name);
+            assert_eq!(report.dirty_padding, 0);
+        }
+    }
+}
+
+#[test]
+fn the_modulated_rows_that_transformer_engine_was_given() {
+    for (backend_name, backend) in backends() {
+        for case in cases("te_nvfp4_golden.safetensors") {
+            // Broadcast modulation in bf16: the table form with zero temb, the table holding scale and shift.
+            let (rows, dim): (usize, usize) = (case.fact("rows"), case.fact("dim"));
+            let table: Vec<f32> = ["in.shift", "in.scale"]
+                .iter()
+                .flat_map(|n| bf16s(case.tensor(n)).iter().map(|v| v.to_f32()))
+                .collect();
+            let mut inputs = Tensors::new();
+            inputs.insert("x".into(), case.tensor("in.x").clone());
+            inputs.insert("temb".into(), Tensor::new([rows, 2, dim], vec![half::bf16::ZERO; rows * 2 * dim]));
+            inputs.insert("table".into(), Tensor::new([2, dim], table));
+            let call = Call { eps: case.fact("eps"), ..Call::new(Operator::AdaLayerNormPtokTableBf16) };
+            let outputs = call.run(backend, &inputs).unwrap();
+            let report = compare::bf16(bf16s(case.tensor("v")), bf16s(&outputs["out"])).unwrap();
+            // v was recorded from another order of summation.
+            assert!(report.agrees_with_original(), "{backend_name} {}: {report:?}", case.name);
+        }
+    }
+}
