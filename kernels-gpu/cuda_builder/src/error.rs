@@ -64,6 +64,14 @@ pub enum CudaBuilderError {
         /// One sentence each.
         findings: Vec<String>,
     },
+    /// Some targets failed; each said why as it did.
+    #[error("no images for {}; the reasons are above", .0.join(", "))]
+    TargetsFailed(Vec<String>),
+    /// The device sources were edited during the build.
+    #[error(
+        "the device sources changed while the kernels were built, so the images may not belong together; run it again"
+    )]
+    SourcesChanged,
     /// A name that is not in the target list.
     #[error("{name} is not in the target list; it has {}", .known.join(", "))]
     UnknownTarget {

@@ -7,8 +7,8 @@
 //! the real pair when it can be built again. What goes beyond it, cubins, the audit and the manifest, has names of its own.
 //!
 //! Reading order: [`targets`] (which images there are), [`compiler`] and [`ptxas`] (the tools), `compile` (crate to PTX), [`ptx`] and
-//! [`audit`] (what an image may contain), `image` (one target), [`manifest`], [`workspace`] (all of them). The program, `cargo kernels`,
-//! is in `main.rs`.
+//! [`audit`] (what an image may contain), `image` (one target), [`manifest`], `staged` (until all are good), [`workspace`] (all of
+//! them). The program, `cargo kernels`, is in `main.rs`.
 #![forbid(unsafe_code)]
 
 pub mod audit;
@@ -29,6 +29,7 @@ mod digest_tests;
 mod error;
 mod image;
 mod parallel;
+mod staged;
 
 pub use arch::NvvmArch;
 pub use builder::CudaBuilder;

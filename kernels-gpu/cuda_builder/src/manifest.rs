@@ -94,6 +94,11 @@ impl Manifest {
         MIXED.clone_into(&mut self.source_digest);
     }
 
+    /// Whether a file of host/images is in the manifest.
+    pub fn describes(&self, name: &str) -> bool {
+        self.images.iter().flat_map(|image| &image.files).any(|file| file.file == name)
+    }
+
     /// The manifest as text. Written by hand to keep a file or an entry on one line: a change then shows as one.
     pub fn render(&self) -> String {
         let Tools { rustc, llvm, ptxas } = &self.tools;

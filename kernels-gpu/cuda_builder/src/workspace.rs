@@ -8,12 +8,11 @@ use crate::image::{self, Built};
 use crate::manifest::{Image, Manifest, Tools};
 use crate::parallel;
 use crate::ptxas::{Ptxas, Resources};
+use crate::staged::{MANIFEST, Staged};
 use crate::targets::{Target, TargetList};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// The manifest's file name.
-const MANIFEST: &str = "MANIFEST.toml";
 
 /// The workspace: where the device crate is and where its images go.
 #[derive(Debug)]
@@ -55,49 +54,55 @@ impl Workspace {
 
     /// Builds every target into the images' folder and writes the manifest.
     pub fn build_all(&self) -> Result<()> {
-        self.build_list(&self.images)
+        let (staged, manifest) = self.stage_all()?;
+        staged.publish(&self.images, &manifest)
     }
 
     /// Builds some targets into the images' folder; the manifest says from then on that the images do not belong together.
     pub fn build_some(&self, names: &[String]) -> Result<()> {
-        let targets: Vec<&Target> = names.iter().map(|name| self.list.get(name)).collect::<Result<_>>()?;
-        let images = self.build(&targets, &self.images)?;
+        let staged = self.stage(&names.iter().map(|name| self.list.get(name)).collect::<Result<Vec<_>>>()?)?;
         let path = self.images.join(MANIFEST);
         let empty = || Manifest { source_digest: String::new(), tools: self.tools(), images: vec![] };
         let mut manifest = if path.exists() { Manifest::read(&path)? } else { empty() };
-        manifest.replace(images, self.tools(), &self.list);
-        write(&path, &manifest)
+        manifest.replace(staged.images.clone(), self.tools(), &self.list);
+        staged.publish(&self.images, &manifest)
     }
 
     /// Rebuilds every target elsewhere and compares.
     pub fn check(&self) -> Result<Comparison> {
-        let folder = tempfile::tempdir().map_err(|e| CudaBuilderError::file(&std::env::temp_dir(), e))?;
-        self.build_list(folder.path())?;
         let recorded = Manifest::read(&self.images.join(MANIFEST))?.tools;
+        let (staged, manifest) = self.stage_all()?;
         if recorded != self.tools() {
             return Ok(Comparison::OtherTools(recorded));
         }
-        let different = differences(folder.path(), &self.images)?;
+        let different = staged.differences(&self.images, &manifest)?;
         if different.is_empty() { Ok(Comparison::Same) } else { Err(CudaBuilderError::Differ(different)) }
     }
 
-    fn build_list(&self, folder: &Path) -> Result<()> {
-        std::fs::create_dir_all(folder).map_err(|e| CudaBuilderError::file(folder, e))?;
-        let source_digest = source_digest(&self.root).map_err(|e| CudaBuilderError::file(&self.root, e))?;
-        let images = self.build(&self.list.targets.iter().collect::<Vec<_>>(), folder)?;
-        write(&folder.join(MANIFEST), &Manifest { source_digest, tools: self.tools(), images })
+    /// Builds every target, from sources that stay the same while it does.
+    fn stage_all(&self) -> Result<(Staged, Manifest)> {
+        let digest = || source_digest(&self.root).map_err(|e| CudaBuilderError::file(&self.root, e));
+        let source_digest = digest()?;
+        let staged = self.stage(&self.list.targets.iter().collect::<Vec<_>>())?;
+        if digest()? != source_digest {
+            return Err(CudaBuilderError::SourcesChanged);
+        }
+        let manifest = Manifest { source_digest, tools: self.tools(), images: staged.images.clone() };
+        Ok((staged, manifest))
     }
 
-    fn build(&self, targets: &[&Target], folder: &Path) -> Result<Vec<Image>> {
-        let (built, mut failed) = parallel::map(targets, |target| self.build_one(target, folder));
+    fn stage(&self, targets: &[&Target]) -> Result<Staged> {
+        let folder = tempfile::tempdir().map_err(|e| CudaBuilderError::file(&std::env::temp_dir(), e))?;
+        let attempts = parallel::map(targets, |target| {
+            self.build_one(target, folder.path())
+                .inspect_err(|error| eprintln!("error: {error}"))
+                .map_err(|_| target.name.clone())
+        });
+        let failed: Vec<String> = attempts.iter().filter_map(|attempt| attempt.as_ref().err().cloned()).collect();
+        let built: Vec<Built> = attempts.into_iter().flatten().collect();
         print_once(built.iter().flat_map(|built| built.warnings.split("\n\n")));
-        match failed.pop() {
-            None => Ok(built.into_iter().map(|built| built.image).collect()),
-            Some(last) => {
-                print_once(failed.iter().map(|error| format!("error: {error}")));
-                Err(last)
-            }
-        }
+        let images = built.into_iter().map(|built| built.image).collect();
+        if failed.is_empty() { Ok(Staged { folder, images }) } else { Err(CudaBuilderError::TargetsFailed(failed)) }
     }
 
     fn build_one(&self, target: &Target, folder: &Path) -> Result<Built> {
@@ -127,18 +132,12 @@ pub(crate) fn target_dir(root: &Path, target: &str) -> PathBuf {
     std::path::absolute(&all).unwrap_or(all).join("kernels").join(target)
 }
 
-fn write(path: &Path, manifest: &Manifest) -> Result<()> {
-    std::fs::write(path, manifest.render()).map_err(|e| CudaBuilderError::file(path, e))
-}
-
-/// The targets share their source, so most messages come several times; each is shown once.
-fn print_once<T: AsRef<str>>(messages: impl Iterator<Item = T>) {
-    let mut seen: Vec<T> = Vec::new();
-    for message in messages {
-        let text = message.as_ref();
-        if !text.is_empty() && seen.iter().all(|old| old.as_ref() != text) {
-            eprintln!("{text}\n");
-            seen.push(message);
+/// The targets share their source, so most warnings come several times; each is shown once.
+fn print_once<'a>(messages: impl Iterator<Item = &'a str>) {
+    let mut seen = BTreeSet::new();
+    for message in messages.filter(|message| !message.is_empty()) {
+        if seen.insert(message) {
+            eprintln!("{message}\n");
         }
     }
 }
@@ -151,40 +150,4 @@ fn summary(image: &Image) -> String {
     let (registers, shared) = (most(|needs| needs.registers), most(|needs| needs.shared));
     let (target, entries) = (&image.target, image.entries.len());
     format!("{target}: {entries} entries, at most {registers} registers and {shared} bytes shared, {files}")
-}
-
-/// Names of the built files that are missing or different in the other folder, and of files too many there.
-fn differences(built: &Path, checked_in: &Path) -> Result<Vec<String>> {
-    let mut names = [generated(built)?, generated(checked_in)?].concat();
-    names.sort();
-    names.dedup();
-    let content = |folder: &Path, name: &str| std::fs::read(folder.join(name)).ok();
-    Ok(names.into_iter().filter(|name| content(built, name) != content(checked_in, name)).collect())
-}
-
-fn generated(folder: &Path) -> Result<Vec<String>> {
-    let entries = std::fs::read_dir(folder).map_err(|e| CudaBuilderError::file(folder, e))?;
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.filter(|name| name.ends_with(".zst") || name == MANIFEST).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_changed_a_missing_and_a_leftover_image_are_differences() {
-        let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
-        let [built, checked_in] = folders.each_ref().map(|folder| folder.path());
-        let write = |folder: &Path, name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
-        for name in ["same.zst", "changed.zst", "missing.zst"] {
-            write(built, name, "new");
-        }
-        write(checked_in, "same.zst", "new");
-        write(checked_in, "changed.zst", "old");
-        write(checked_in, "leftover.zst", "old");
-        write(checked_in, "digest.rs", "not an image");
-        let different = differences(built, checked_in).expect("readable");
-        assert_eq!(different, ["changed.zst", "leftover.zst", "missing.zst"]);
-    }
 }
