@@ -98,7 +98,9 @@ fn load(ty: &str, index: usize) -> String {
 fn store(ty: &str) -> &'static str {
     match ty {
         "pred" => "selp.b64 %wide, 1, 0, %d;\nst.global.b64 [%out], %wide;\n",
-        "b8" => "mov.b64 %wide, 0;\nst.global.b64 [%out], %wide;\nst.global.b8 [%out], %d;\n",
+        "b8" => {
+            "mov.b16 %narrow, {%d, %d};\nand.b16 %narrow, %narrow, 255;\ncvt.u64.u16 %wide, %narrow;\nst.global.b64 [%out], %wide;\n"
+        }
         "b16" => "cvt.u64.u16 %wide, %d;\nst.global.b64 [%out], %wide;\n",
         "b32" => "cvt.u64.u32 %wide, %d;\nst.global.b64 [%out], %wide;\n",
         _ => "st.global.b64 [%out], %d;\n",
