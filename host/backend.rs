@@ -12,7 +12,7 @@ pub trait Backend {
     ///
     /// # Errors
     /// As [`Cpu::run`], and whatever the backend's device reports.
-    fn run<'a>(&self, x: Matrix<&'a [bf16]>, modulation: Modulation<'a>, eps: f32, sink: Sink<'a>) -> Result<()>;
+    fn run(&self, x: Matrix<&[bf16]>, modulation: Modulation<'_>, eps: f32, sink: Sink<'_>) -> Result<()>;
 
     /// Runs modulation6.
     ///
@@ -22,7 +22,7 @@ pub trait Backend {
 }
 
 impl Backend for Cpu {
-    fn run<'a>(&self, x: Matrix<&'a [bf16]>, modulation: Modulation<'a>, eps: f32, sink: Sink<'a>) -> Result<()> {
+    fn run(&self, x: Matrix<&[bf16]>, modulation: Modulation<'_>, eps: f32, sink: Sink<'_>) -> Result<()> {
         Self::run(self, x, modulation, eps, sink)
     }
 
@@ -36,7 +36,7 @@ impl Backend for Cpu {
 pub struct Reference;
 
 impl Backend for Reference {
-    fn run<'a>(&self, x: Matrix<&'a [bf16]>, modulation: Modulation<'a>, eps: f32, sink: Sink<'a>) -> Result<()> {
+    fn run(&self, x: Matrix<&[bf16]>, modulation: Modulation<'_>, eps: f32, sink: Sink<'_>) -> Result<()> {
         reference::run(x, modulation, eps, sink)
     }
 

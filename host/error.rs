@@ -160,7 +160,7 @@ pub enum Error {
         /// The product or sum that is larger.
         got: String,
     },
-    /// An address that is no multiple of the element's size.
+    /// An address that is no multiple of the element's size; of 4 for block scales in device memory.
     #[error(
         "{operator}: operand {operand} is at address {got:#x}, expected a multiple of {expected} (its element type's alignment)"
     )]
@@ -274,6 +274,67 @@ pub enum Error {
         /// The report.
         message: String,
     },
+    /// No context is current on the calling thread.
+    #[cfg(feature = "cuda")]
+    #[error("no CUDA context is current on this thread, expected one (cust::quick_init or Context::new makes one)")]
+    NoContext,
+    /// The current context is of another device than the kernels are asked for.
+    #[cfg(feature = "cuda")]
+    #[error("the current context is of device {got}, expected device {expected}")]
+    ContextOfOtherDevice {
+        /// The device asked for.
+        expected: i32,
+        /// The device of the current context.
+        got: i32,
+    },
+    /// A launch in another context than that which the kernels were loaded into.
+    #[cfg(feature = "cuda")]
+    #[error("{operator}: {what} is {got}, expected {expected}, which the kernels were loaded into")]
+    WrongContext {
+        /// The operator.
+        operator: Operator,
+        /// Which of the two contexts that must agree.
+        what: &'static str,
+        /// The kernels' context.
+        expected: String,
+        /// The context found.
+        got: String,
+    },
+    /// No image to load.
+    #[cfg(feature = "cuda")]
+    #[error(transparent)]
+    Image(#[from] crate::images::ImageError),
+    /// The driver took none of the images that should run.
+    #[cfg(feature = "cuda")]
+    #[error("the driver refused {image} and all others that should run on this GPU: {message}")]
+    Load {
+        /// The image that was tried first.
+        image: String,
+        /// What the driver said to it.
+        message: String,
+    },
+    /// An image without an entry that a launch needs.
+    #[cfg(feature = "cuda")]
+    #[error("{operator}: {image} has no entry {entry}")]
+    NoEntry {
+        /// The operator.
+        operator: Operator,
+        /// The entry.
+        entry: String,
+        /// The image.
+        image: String,
+    },
+    /// A call that the driver refused; after an illegal address or a similar fault every later call on the context fails too.
+    #[cfg(feature = "cuda")]
+    #[error("{call}: {message} (CUDA error {code})")]
+    Driver {
+        /// The driver's function.
+        call: &'static str,
+        /// The driver's number for it.
+        code: u32,
+        /// The driver's text.
+        message: String,
+    },
     /// Two outputs to compare that are not of the same length.
     #[error("compared outputs have {expected} and {got} elements, expected the same number")]
     CompareLength {
@@ -282,6 +343,13 @@ pub enum Error {
         /// Elements of the second.
         got: usize,
     },
+}
+
+#[cfg(feature = "cuda")]
+impl Error {
+    pub(crate) fn driver(call: &'static str, error: cust::error::CudaError) -> Self {
+        Self::Driver { call, code: error as u32, message: error.to_string() }
+    }
 }
 
 /// A name that is not one of those known.

@@ -42,6 +42,8 @@
 //! programs that learn the operator at run time.
 #![deny(unsafe_code)]
 
+#[cfg(feature = "cuda")]
+mod arguments;
 mod backend;
 mod check;
 pub mod compare;
@@ -51,12 +53,20 @@ mod element;
 mod error;
 pub mod formats;
 pub mod images;
+#[cfg(feature = "cuda")]
+mod kernels;
+#[cfg(feature = "cuda")]
+mod launch;
 mod methods;
 pub mod named;
 mod operand;
 pub mod operator;
+#[cfg(feature = "cuda")]
+mod producers;
 mod recipe;
 pub mod reference;
+#[cfg(feature = "cuda")]
+mod staged;
 
 pub use backend::{Backend, Reference};
 pub use check::{MAX_ROWS, Sizes};
@@ -70,4 +80,8 @@ pub use operand::{
     Modulation, Mut, NoAffine, Nvfp4, OptionalInput, Output, PerToken, PerTokenTable, Ref, Sink, SixWay, Space, View,
 };
 pub use operator::Operator;
+#[cfg(feature = "cuda")]
+pub use producers::Producers;
 pub use recipe::Nvfp4Recipe;
+#[cfg(feature = "cuda")]
+pub use staged::Staged;

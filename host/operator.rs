@@ -122,6 +122,16 @@ impl ModulationKind {
     }
 }
 
+impl ModulationKind {
+    /// Whether every row is modulated with the same operands.
+    pub const fn is_shared_by_rows(self) -> bool {
+        match self {
+            Self::None | Self::Broadcast | Self::BroadcastFp8 | Self::SixWay => true,
+            Self::PerToken | Self::PerTokenTable => false,
+        }
+    }
+}
+
 impl SinkKind {
     /// What the sink reads.
     pub const fn inputs(self) -> &'static [OperandSpec] {

@@ -10,7 +10,7 @@ mod row;
 mod six_way;
 mod statistics;
 
-use crate::check;
+use crate::check::{self, RowParts};
 use crate::error::Result;
 use crate::formats::E4m3;
 use crate::methods::operator_methods;
@@ -52,15 +52,15 @@ impl Cpu {
     /// # Errors
     /// Before anything is written: a pair that is no operator ([`Error::NoSuchOperator`](crate::Error::NoSuchOperator)), or operands
     /// that do not fit together, one variant of [`Error`](crate::Error) for each way.
-    pub fn run<'a>(
+    pub fn run<'x, 'm, 's>(
         &self,
-        x: Matrix<impl Input<'a, bf16, Host>>,
-        modulation: impl Into<Modulation<'a>>,
+        x: Matrix<impl Input<'x, bf16, Host>>,
+        modulation: impl Into<Modulation<'m>>,
         eps: f32,
-        sink: impl Into<Sink<'a>>,
+        sink: impl Into<Sink<'s>>,
     ) -> Result<()> {
-        let (x, modulation, sink) = (x.view(), modulation.into(), sink.into());
-        check::row_operator::<Host>(&x, &modulation, &sink)?;
+        let call = check::row_operator::<Host>(x.view(), modulation.into(), sink.into())?;
+        let RowParts { x, modulation, sink } = call.into_parts();
         let source = row::Source { x: x.data, dim: x.dim, modulation, eps };
         match sink {
             Sink::Bf16(sink) => row::bf16(&source, sink),
@@ -76,8 +76,9 @@ impl Cpu {
     /// # Errors
     /// Before anything is written: lengths that do not fit together.
     pub fn run_six_way(&self, parts: SixWay<'_>) -> Result<()> {
-        let sizes = check::six_way::<Host>(&parts)?;
-        six_way::run(parts, sizes.dim as usize);
+        let call = check::six_way::<Host>(parts)?;
+        let dim = call.sizes().dim as usize;
+        six_way::run(call.into_parts(), dim);
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
+    #[expect(clippy::manual_clamp, reason = "clamp keeps a NaN")]
     pub fn new(recipe: Nvfp4Recipe, global_scale: Option<f32>) -> Self {
         // Bounds as in the reference: no product overflows between them.
         let g = global_scale.unwrap_or(1.0).max(SMALLEST_GLOBAL_SCALE).min(f32::MAX);

@@ -94,7 +94,7 @@ mod of_cust {
     use std::marker::PhantomData;
 
     macro_rules! views {
-        ($($element:ty as $stored:ty in $container:ident),*) => {
+        ($($element:ty: $container:ident<$stored:ty>),*) => {
             $(
                 impl<'a> From<&'a $container<$stored>> for DeviceView<'a, $element> {
                     fn from(memory: &'a $container<$stored>) -> Self {
@@ -123,6 +123,6 @@ mod of_cust {
         };
     }
 
-    views!(bf16 as u16 in DeviceBuffer, f32 as f32 in DeviceBuffer, E4m3 as u8 in DeviceBuffer, u8 as u8 in DeviceBuffer);
-    views!(bf16 as u16 in DeviceSlice, f32 as f32 in DeviceSlice, E4m3 as u8 in DeviceSlice, u8 as u8 in DeviceSlice);
+    views!(bf16: DeviceBuffer<u16>, f32: DeviceBuffer<f32>, E4m3: DeviceBuffer<u8>, u8: DeviceBuffer<u8>);
+    views!(bf16: DeviceSlice<u16>, f32: DeviceSlice<f32>, E4m3: DeviceSlice<u8>, u8: DeviceSlice<u8>);
 }

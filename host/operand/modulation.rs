@@ -141,13 +141,15 @@ impl<S: Space> Modulation<'_, S> {
 }
 
 impl<S: Space> SixWay<'_, S> {
-    pub(crate) fn list(&self, list: &mut OperandList) {
+    pub(crate) fn list(&self) -> OperandList {
         const OUT: [&str; 6] = ["out0", "out1", "out2", "out3", "out4", "out5"];
+        let mut list = OperandList::default();
         list.input("adaln_params", self.adaln_params.extent());
         list.input("layer_modulation", self.layer_modulation.extent());
         for (name, out) in OUT.into_iter().zip(&self.out) {
             list.output(name, out.extent());
         }
+        list
     }
 }
 

@@ -87,8 +87,11 @@ pub enum Sink<'a, S: Space = Host> {
     /// See [`struct@AwqFp8`].
     AwqFp8(AwqFp8<Ref<'a, bf16, S>, Ref<'a, f32, S>, Mut<'a, E4m3, S>>),
     /// See [`struct@Nvfp4`].
-    Nvfp4(Nvfp4<Mut<'a, u8, S>, Mut<'a, u8, S>, Option<Ref<'a, f32, S>>>),
+    Nvfp4(Nvfp4Views<'a, S>),
 }
+
+/// Packed codes, block scales, global scale.
+type Nvfp4Views<'a, S> = Nvfp4<Mut<'a, u8, S>, Mut<'a, u8, S>, Option<Ref<'a, f32, S>>>;
 
 impl<S: Space> Sink<'_, S> {
     /// Which row of the catalogue's sinks this is.
@@ -98,6 +101,14 @@ impl<S: Space> Sink<'_, S> {
             Self::Fp8(_) => SinkKind::Fp8,
             Self::AwqFp8(_) => SinkKind::AwqFp8,
             Self::Nvfp4(_) => SinkKind::Nvfp4,
+        }
+    }
+
+    /// The recipe of an NVFP4 sink.
+    pub const fn recipe(&self) -> Option<Nvfp4Recipe> {
+        match self {
+            Self::Nvfp4(sink) => Some(sink.recipe),
+            Self::Bf16(_) | Self::Fp8(_) | Self::AwqFp8(_) => None,
         }
     }
 

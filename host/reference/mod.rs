@@ -8,7 +8,7 @@ pub mod modulation;
 pub mod nvfp4;
 pub mod statistics;
 
-use crate::check::{self, Sizes};
+use crate::check::{self, RowParts, Sizes};
 use crate::contract::swizzle;
 use crate::error::Result;
 use crate::formats::bf16::round;
@@ -19,8 +19,10 @@ use half::bf16;
 ///
 /// # Errors
 /// As [`Cpu::run`](crate::Cpu::run).
-pub fn run<'a>(x: Matrix<&'a [bf16]>, modulation: Modulation<'a>, eps: f32, sink: Sink<'a>) -> Result<()> {
-    let sizes = check::row_operator::<Host>(&x, &modulation, &sink)?;
+pub fn run(x: Matrix<&[bf16]>, modulation: Modulation<'_>, eps: f32, sink: Sink<'_>) -> Result<()> {
+    let call = check::row_operator::<Host>(x, modulation, sink)?;
+    let sizes = call.sizes();
+    let RowParts { x, modulation, sink } = call.into_parts();
     let row = |r: usize| modulation::row(&x.data[r * x.dim..][..x.dim], &modulation, eps, r);
     match sink {
         Sink::Bf16(sink) => {
@@ -64,7 +66,9 @@ pub fn run<'a>(x: Matrix<&'a [bf16]>, modulation: Modulation<'a>, eps: f32, sink
 /// # Errors
 /// As [`Cpu::run_six_way`](crate::Cpu::run_six_way).
 pub fn run_six_way(parts: SixWay<'_>) -> Result<()> {
-    let Sizes { rows, dim, .. } = check::six_way::<Host>(&parts)?;
+    let call = check::six_way::<Host>(parts)?;
+    let Sizes { rows, dim, .. } = call.sizes();
+    let parts = call.into_parts();
     let (rows, dim) = (rows as usize, dim as usize);
     for (k, out) in parts.out.into_iter().enumerate() {
         for r in 0..rows {

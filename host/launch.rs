@@ -1,0 +1,181 @@
+//! The launch: everything that needs `unsafe` on the way to the GPU.
+//!
+//! Three levels: the driver's C functions (`cust::sys`); here, safe functions that take nothing but checked calls; above,
+//! [`Producers`](crate::Producers) and its methods.
+#![expect(unsafe_code, reason = "calls the CUDA driver; every block has its proof")]
+
+use crate::arguments;
+use crate::check::{CheckedRows, CheckedSixWay};
+use crate::contract::geometry::{self, Request};
+use crate::error::{Error, Result};
+use crate::kernels::Kernels;
+use crate::operand::Device;
+use crate::operator::{Operator, SinkKind};
+use cust::function::FunctionAttribute;
+use cust::module::Module;
+use cust::stream::Stream;
+use cust::sys;
+use std::ffi::{CStr, c_void};
+use std::fmt;
+use std::ptr::{null, null_mut};
+
+/// A context's address, for comparison only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContextId(usize);
+
+impl ContextId {
+    /// The calling thread's current context; none if it has none.
+    pub fn current() -> Result<Option<Self>> {
+        let mut context = null_mut();
+        // SAFETY: writes one pointer into a live local.
+        driver("cuCtxGetCurrent", unsafe { sys::cuCtxGetCurrent(&raw mut context) })?;
+        Ok((!context.is_null()).then(|| Self(context.addr())))
+    }
+
+    /// The context a stream belongs to.
+    pub fn of(stream: &Stream) -> Result<Self> {
+        let mut context = null_mut();
+        // SAFETY: `stream` borrows a live stream, so its handle is valid; writes one pointer into a live local.
+        driver("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(stream.as_inner(), &raw mut context) })?;
+        Ok(Self(context.addr()))
+    }
+}
+
+impl fmt::Display for ContextId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// A kernel that was found in a module; its owner ([`Kernels`]) keeps the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernel(sys::CUfunction);
+
+// SAFETY: a CUfunction is a handle that the driver lets every thread use, valid as long as its module is loaded, which the owner of
+// every `Kernel` takes care of.
+unsafe impl Send for Kernel {}
+// SAFETY: as above; nothing changes a `Kernel`.
+unsafe impl Sync for Kernel {}
+
+impl Kernel {
+    /// Finds an entry and makes the driver load its code now, rather than at the first launch, which may be inside a capture.
+    pub fn resolve(module: &Module, entry: &str) -> Result<Self> {
+        let function = module.get_function(entry).map_err(|error| Error::driver("cuModuleGetFunction", error))?;
+        let loaded = function.get_attribute(FunctionAttribute::NumRegisters);
+        loaded.map_err(|error| Error::driver("cuFuncGetAttribute", error))?;
+        Ok(Self(function.to_raw()))
+    }
+}
+
+/// Enqueues a row operator; nothing for no rows.
+pub(crate) fn rows(kernels: &Kernels, stream: &Stream, call: &CheckedRows<'_, '_, '_, Device>, eps: f32) -> Result<()> {
+    let (sizes, parts) = (call.sizes(), call.parts());
+    same_context(kernels, sizes.operator, stream)?;
+    if sizes.rows == 0 {
+        return Ok(());
+    }
+    call.scale_bytes_alignment()?;
+    let launch = geometry::choose(&Request {
+        nvfp4: sizes.operator.sink() == SinkKind::Nvfp4,
+        rows_share_modulation: sizes.operator.modulation().is_shared_by_rows(),
+        rows: sizes.rows,
+        dim: sizes.dim,
+        aligned: call.is_aligned(),
+        multiprocessors: kernels.multiprocessors,
+    });
+    let kernel = kernels.get((sizes.operator, parts.sink.recipe(), launch.shape.name))?;
+    let arguments = arguments::rows(sizes, parts, eps, launch.team);
+    let geometry = Geometry { grid: launch.grid, block: launch.block, shared_bytes: launch.shared_bytes };
+    // SAFETY: every row entry takes `RowArguments`. The addresses come from a `CheckedRows`: each operand covers what the kernel
+    // touches for these sizes, outputs overlap nothing, and that they are device memory is what the views' constructors promise.
+    // `choose` takes an entry with wide accesses only for aligned operands. Kernel, stream and current context agree.
+    unsafe { enqueue(kernel, geometry, stream, &arguments) }
+}
+
+/// Enqueues modulation6; nothing for no rows.
+pub(crate) fn six_way(kernels: &Kernels, stream: &Stream, call: &CheckedSixWay<'_, Device>) -> Result<()> {
+    let sizes = call.sizes();
+    same_context(kernels, sizes.operator, stream)?;
+    if sizes.rows == 0 {
+        return Ok(());
+    }
+    let shape = if call.is_aligned() { "aligned" } else { "any" };
+    let kernel = kernels.get((sizes.operator, None, shape))?;
+    let arguments = arguments::six_way(sizes, call.parts());
+    let grid = geometry::modulation6_grid(sizes.rows);
+    let geometry = Geometry { grid, block: geometry::MODULATION6_BLOCK, shared_bytes: 0 };
+    // SAFETY: as in `rows`; both entries of modulation6 take `Modulation6Arguments`, and the aligned one gets aligned operands.
+    unsafe { enqueue(kernel, geometry, stream, &arguments) }
+}
+
+/// Refuses a launch outside the context that the kernels were loaded into.
+fn same_context(kernels: &Kernels, operator: Operator, stream: &Stream) -> Result<()> {
+    let expected = kernels.context;
+    let wrong = |what, got: Option<ContextId>| Error::WrongContext {
+        operator,
+        what,
+        expected: expected.to_string(),
+        got: got.map_or_else(|| "none".to_owned(), |context| context.to_string()),
+    };
+    let current = ContextId::current()?;
+    if current != Some(expected) {
+        return Err(wrong("the current context", current));
+    }
+    let of_stream = ContextId::of(stream)?;
+    if of_stream == expected { Ok(()) } else { Err(wrong("the stream's context", Some(of_stream))) }
+}
+
+/// Grid, block and dynamic shared memory of a launch.
+struct Geometry {
+    /// Blocks.
+    grid: u32,
+    /// Threads a block.
+    block: u32,
+    /// Dynamic shared memory a block, in bytes.
+    shared_bytes: u32,
+}
+
+/// Enqueues one kernel with one argument by value.
+///
+/// # Safety
+/// The kernel takes exactly one `A`, belongs to a loaded module of the stream's context, and may touch what its arguments' addresses
+/// and sizes say.
+unsafe fn enqueue<A: Copy>(kernel: Kernel, geometry: Geometry, stream: &Stream, arguments: &A) -> Result<()> {
+    let Geometry { grid, block, shared_bytes } = geometry;
+    // The driver copies the argument before it returns, and never writes it.
+    let mut parameters = [std::ptr::from_ref(arguments).cast_mut().cast::<c_void>()];
+    // SAFETY: `parameters` points to one pointer to a live `A`, the kernel's only parameter; no extra options; the stream is alive.
+    // The rest is the caller's promise.
+    let result = unsafe {
+        sys::cuLaunchKernel(
+            kernel.0,
+            grid,
+            1,
+            1,
+            block,
+            1,
+            1,
+            shared_bytes,
+            stream.as_inner(),
+            parameters.as_mut_ptr(),
+            null_mut(),
+        )
+    };
+    driver("cuLaunchKernel", result)
+}
+
+fn driver(call: &'static str, result: sys::CUresult) -> Result<()> {
+    if result == sys::CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let mut text = null();
+    // SAFETY: writes one pointer into a live local, null for an unknown number.
+    let found = unsafe { sys::cuGetErrorString(result, &raw mut text) };
+    let text = if found == sys::CUresult::CUDA_SUCCESS && !text.is_null() {
+        // SAFETY: the driver's texts are constants that end with a zero.
+        unsafe { CStr::from_ptr(text) }
+    } else {
+        c"unknown error"
+    };
+    Err(Error::Driver { call, code: result as u32, message: text.to_string_lossy().into_owned() })
+}

@@ -1,0 +1,88 @@
+//! The GPU backend: loads the best image once, then enqueues.
+use crate::check;
+use crate::error::Result;
+use crate::formats::E4m3;
+use crate::images::Image;
+use crate::kernels::Kernels;
+use crate::launch;
+use crate::methods::operator_methods;
+use crate::operand::{
+    AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, Fp8, Input, Matrix, Modulation, NoAffine, Nvfp4, OptionalInput,
+    Output, PerToken, PerTokenTable, Sink, SixWay,
+};
+use cust::stream::Stream;
+use half::bf16;
+
+/// The kernels, loaded for one context of one GPU.
+///
+/// A launch enqueues one kernel on the caller's stream and returns: it allocates, copies and synchronises nothing, so it can be
+/// captured into a CUDA graph, and a replay sees new values of x, of act_scale and of every other operand. One `Producers` can be
+/// used from many threads and streams of its context at once; drop it after the last launch has finished.
+///
+/// Outputs are complete when the stream has come so far. Until then nothing else may write the operands or read the outputs.
+///
+/// ```no_run
+/// use adaptive_layernorm_producers::{Broadcast, Matrix, Producers};
+/// use cust::memory::DeviceBuffer;
+/// use cust::stream::{Stream, StreamFlags};
+/// let _context = cust::quick_init()?;
+/// let producers = Producers::load(&cust::device::Device::get_device(0)?)?;
+/// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+///
+/// let (rows, dim) = (2520, 3072);
+/// let x = DeviceBuffer::<u16>::zeroed(rows * dim)?; // bf16 as its bits
+/// let (scale, shift) = (DeviceBuffer::<u16>::zeroed(dim)?, DeviceBuffer::<u16>::zeroed(dim)?);
+/// let act_scale = DeviceBuffer::from_slice(&[0.025f32])?;
+/// let mut out = DeviceBuffer::<u8>::zeroed(rows * dim)?; // e4m3 as its bits
+///
+/// let modulation = Broadcast { scale: &scale, shift: &shift };
+/// producers.ada_layer_norm_quant_fp8_bf16(&stream, Matrix::new(&x, rows, dim), modulation, &act_scale, 1e-5, &mut out)?;
+/// stream.synchronize()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Producers(Kernels);
+
+impl Producers {
+    /// Loads the best image for a device into the calling thread's current context, which must be of that device.
+    ///
+    /// # Errors
+    /// [`Error::NoContext`](crate::Error::NoContext), [`Error::ContextOfOtherDevice`](crate::Error::ContextOfOtherDevice);
+    /// [`Error::Image`](crate::Error::Image) if no image shipped runs on this GPU with this driver, in a sentence that says what is
+    /// shipped; [`Error::Load`](crate::Error::Load) if the driver refuses all that should run.
+    pub fn load(device: &cust::device::Device) -> Result<Self> {
+        Kernels::load(device).map(Self)
+    }
+
+    /// The image that was chosen.
+    pub const fn image(&self) -> &'static Image {
+        self.0.image
+    }
+
+    /// Enqueues the operator that a modulation and a sink make: the composed form of the methods below.
+    ///
+    /// # Errors
+    /// Before anything is enqueued: the errors of [`Cpu::run`](crate::Cpu::run), and
+    /// [`Error::WrongContext`](crate::Error::WrongContext) if the current context or the stream's is not the one the kernels were
+    /// loaded into. [`Error::Driver`](crate::Error::Driver) if the driver refuses the launch.
+    pub fn run<'x, 'm, 's>(
+        &self,
+        stream: &Stream,
+        x: Matrix<impl Input<'x, bf16, Device>>,
+        modulation: impl Into<Modulation<'m, Device>>,
+        eps: f32,
+        sink: impl Into<Sink<'s, Device>>,
+    ) -> Result<()> {
+        launch::rows(&self.0, stream, &check::row_operator(x.view(), modulation.into(), sink.into())?, eps)
+    }
+
+    /// Enqueues modulation6 on its operands in one struct.
+    ///
+    /// # Errors
+    /// As [`Producers::run`].
+    pub fn run_six_way(&self, stream: &Stream, parts: SixWay<'_, Device>) -> Result<()> {
+        launch::six_way(&self.0, stream, &check::six_way(parts)?)
+    }
+}
+
+operator_methods!(Producers, Device, stream: &Stream);
