@@ -34,11 +34,18 @@ const fn shape(name: &'static str, kind: Kind, warps: u32, chunks: u32) -> Shape
     Shape { name, kind, warps, chunks }
 }
 
-/// Every shape class; kernels-gpu/src/entries.rs has the same rows.
-pub const SHAPES: [Shape; 16] = [
+/// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for the FP8 sinks of shared modulations:
+/// NVFP4 is bound by instruction issue at any geometry and gains nothing from them.
+pub static SHAPES: [Shape; 22] = [
     shape("v1", Kind::Early, 0, 1),
-    shape("v2", Kind::Early, 0, 2),
-    shape("v3", Kind::Early, 0, 3),
+    shape("w1v2", Kind::Early, 1, 2),
+    shape("w1v3", Kind::Early, 1, 3),
+    shape("w2v2", Kind::Early, 2, 2),
+    shape("w2v3", Kind::Early, 2, 3),
+    shape("w4v2", Kind::Early, 4, 2),
+    shape("w4v3", Kind::Early, 4, 3),
+    shape("w8v2", Kind::Early, 8, 2),
+    shape("w8v3", Kind::Early, 8, 3),
     shape("w8v4", Kind::Late, 8, 4),
     shape("w8v5", Kind::Late, 8, 5),
     shape("w8v6", Kind::Late, 8, 6),
@@ -86,34 +93,40 @@ pub struct Launch {
     pub team: u32,
 }
 
-/// Words of shared memory of every launch: two reductions of 256 lanes and a table of 128.
-const FIXED_WORDS: u32 = 2 * 32 * sum_tree::MAX_WARPS + 128;
+/// Words of shared memory of every launch: two exchange buffers for two quantities of 256 lanes each, and a table of 128.
+const FIXED_WORDS: u32 = 2 * 2 * 32 * sum_tree::MAX_WARPS + 128;
 /// Rows ahead in a stream, and words of a chunk.
 const RING_WORDS: u32 = 3 * 4;
 /// Threads of a block whose teams are warps or less.
 const SMALL_BLOCK: u32 = 128;
-/// Warps a multiprocessor holds of a stream: five blocks of 128 threads at 96 registers.
-const STREAM_WARPS: u32 = 20;
-/// Rows a team must get before walking beats a grid of all rows.
-const STREAM_ROWS: u32 = 4;
+/// Rows a team must get before walking beats a grid of all rows: on an H200 at D = 3072, 4096 rows (7.8 a team) take 12.7 us in a
+/// grid and 13.1 us as a stream, 16384 rows (31 a team) 44.1 and 39.6.
+const STREAM_ROWS: u32 = 10;
+
+/// Warps of a stream that a multiprocessor holds: 80 registers a thread with two chunks, up to 128 with three.
+const fn stream_warps(chunks: u32) -> u32 {
+    if chunks <= 2 { 24 } else { 16 }
+}
 
 /// The launch for a request.
 pub fn choose(request: &Request) -> Launch {
     let warps = sum_tree::warps(request.dim);
     let chunks = sum_tree::chunks(request.dim).div_ceil(32 * warps);
-    let capacity = (STREAM_WARPS * request.multiprocessors / warps).max(1);
-    let many = request.rows / STREAM_ROWS >= capacity;
-    let find =
-        |kind, chunks| SHAPES.iter().find(|s| s.kind == kind && s.chunks >= chunks && [0, warps].contains(&s.warps));
-    let fast = match (request.aligned, request.rows_share_modulation && many) {
-        (false, _) => None,
-        (true, true) => {
-            find(Kind::Stream, chunks).or_else(|| find(Kind::Early, chunks)).or_else(|| find(Kind::Late, chunks))
-        }
-        (true, false) => find(Kind::Early, chunks).or_else(|| find(Kind::Late, chunks)),
+    let capacity = (stream_warps(chunks) * request.multiprocessors / warps).max(1);
+    let stream = request.rows_share_modulation && !request.nvfp4 && request.rows / STREAM_ROWS >= capacity;
+    let fits = |s: &&'static Shape| match s.kind {
+        Kind::Any => true,
+        Kind::Stream if !stream => false,
+        _ => request.aligned && s.chunks >= chunks && (s.warps == warps || s.chunks == 1),
     };
-    grid(request, fast.unwrap_or(&SHAPES[7]), warps, capacity)
+    // The tightest class that fits, a stream before the others.
+    let rank = |s: &&'static Shape| (s.kind == Kind::Any, s.chunks, s.kind != Kind::Stream);
+    let shape = SHAPES.iter().filter(fits).min_by_key(rank).unwrap_or(&ANY);
+    grid(request, shape, warps, capacity)
 }
+
+/// The class that fits every request.
+static ANY: Shape = shape("any", Kind::Any, 0, 0);
 
 /// Grid of an entry: a team for each row, or as many as stay resident where it walks.
 fn grid(request: &Request, shape: &'static Shape, warps: u32, capacity: u32) -> Launch {

@@ -20,8 +20,14 @@ macro_rules! entry {
 macro_rules! operator {
     ($name:ident, $modulation:ty, $sink:ty) => {
         entry!(${concat($name, __v1)}, RowArguments, produce::<$modulation, $sink, 0, 1, 0, true>);
-        entry!(${concat($name, __v2)}, RowArguments, produce::<$modulation, $sink, 0, 2, 1, true>);
-        entry!(${concat($name, __v3)}, RowArguments, produce::<$modulation, $sink, 0, 3, 2, true>);
+        entry!(${concat($name, __w1v2)}, RowArguments, produce::<$modulation, $sink, 1, 2, 1, true>);
+        entry!(${concat($name, __w1v3)}, RowArguments, produce::<$modulation, $sink, 1, 3, 2, true>);
+        entry!(${concat($name, __w2v2)}, RowArguments, produce::<$modulation, $sink, 2, 2, 1, true>);
+        entry!(${concat($name, __w2v3)}, RowArguments, produce::<$modulation, $sink, 2, 3, 2, true>);
+        entry!(${concat($name, __w4v2)}, RowArguments, produce::<$modulation, $sink, 4, 2, 1, true>);
+        entry!(${concat($name, __w4v3)}, RowArguments, produce::<$modulation, $sink, 4, 3, 2, true>);
+        entry!(${concat($name, __w8v2)}, RowArguments, produce::<$modulation, $sink, 8, 2, 1, true>);
+        entry!(${concat($name, __w8v3)}, RowArguments, produce::<$modulation, $sink, 8, 3, 2, true>);
         entry!(${concat($name, __w8v4)}, RowArguments, produce::<$modulation, $sink, 8, 4, 3, false>);
         entry!(${concat($name, __w8v5)}, RowArguments, produce::<$modulation, $sink, 8, 5, 4, false>);
         entry!(${concat($name, __w8v6)}, RowArguments, produce::<$modulation, $sink, 8, 6, 5, false>);
@@ -30,8 +36,8 @@ macro_rules! operator {
     };
 }
 
-/// As `operator`, and `stream` for operators whose rows share their modulation: constants WARPS, CHUNKS, FULL.
-macro_rules! shared_operator {
+/// As `operator`, and `stream`, for FP8 where rows share their modulation: constants WARPS, CHUNKS, FULL.
+macro_rules! streamed_operator {
     ($name:ident, $modulation:ty, $sink:ty) => {
         operator!($name, $modulation, $sink);
         entry!(${concat($name, __w1v2s)}, RowArguments, stream::<$modulation, $sink, 1, 2, 1>);
@@ -47,23 +53,23 @@ macro_rules! shared_operator {
 
 /// An operator for each recipe.
 macro_rules! recipes {
-    ($operator:ident, $name:ident, $modulation:ty) => {
-        $operator!(${concat($name, _sm110)}, $modulation, Nvfp4<FlashRtSm110>);
-        $operator!(${concat($name, _sm120)}, $modulation, Nvfp4<FlashRtSm120>);
-        $operator!(${concat($name, _te)}, $modulation, Nvfp4<TransformerEngine>);
+    ($name:ident, $modulation:ty) => {
+        operator!(${concat($name, _sm110)}, $modulation, Nvfp4<FlashRtSm110>);
+        operator!(${concat($name, _sm120)}, $modulation, Nvfp4<FlashRtSm120>);
+        operator!(${concat($name, _te)}, $modulation, Nvfp4<TransformerEngine>);
     };
 }
 
-shared_operator!(ada_layer_norm_quant_fp8_bf16, Broadcast, Fp8Static);
+streamed_operator!(ada_layer_norm_quant_fp8_bf16, Broadcast, Fp8Static);
 operator!(ada_layer_norm_quant_fp8_ptok_bf16, PerToken, Fp8Static);
 operator!(ada_layer_norm_quant_fp8_ptok_table_bf16, PerTokenTable, Fp8Static);
-shared_operator!(ada_layer_norm_quant_fp8_modfp8_bf16, BroadcastFp8, Fp8Static);
-shared_operator!(awq_ada_layer_norm_quant_fp8_bf16, Broadcast, Awq<Fp8Static>);
-recipes!(shared_operator, ada_layer_norm_quant_nvfp4_swizzled_bf16, Broadcast);
-recipes!(shared_operator, ada_layer_norm_quant_nvfp4_swizzled_modfp8_bf16, BroadcastFp8);
-recipes!(operator, ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16, PerTokenTable);
-shared_operator!(layer_norm_no_affine_quant_fp8_static_bf16, NoAffine, Fp8Static);
-recipes!(shared_operator, layer_norm_no_affine_quant_nvfp4_swizzled_bf16, NoAffine);
+streamed_operator!(ada_layer_norm_quant_fp8_modfp8_bf16, BroadcastFp8, Fp8Static);
+streamed_operator!(awq_ada_layer_norm_quant_fp8_bf16, Broadcast, Awq<Fp8Static>);
+recipes!(ada_layer_norm_quant_nvfp4_swizzled_bf16, Broadcast);
+recipes!(ada_layer_norm_quant_nvfp4_swizzled_modfp8_bf16, BroadcastFp8);
+recipes!(ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16, PerTokenTable);
+streamed_operator!(layer_norm_no_affine_quant_fp8_static_bf16, NoAffine, Fp8Static);
+recipes!(layer_norm_no_affine_quant_nvfp4_swizzled_bf16, NoAffine);
 operator!(ada_layer_norm_ptok_table_bf16, PerTokenTable, Bf16);
 entry!(adaln_modulation6_bf16__aligned, Modulation6Arguments, modulation6_aligned);
 entry!(adaln_modulation6_bf16__any, Modulation6Arguments, modulation6_any);

@@ -17,7 +17,7 @@ use crate::formats::widen;
 use crate::modulation::Modulation;
 use crate::ptx;
 use crate::sink::Sink;
-use crate::statistics::{chunk_squares, chunk_sum, mean, row_total, rstd};
+use crate::statistics::{chunk_squares, chunk_sum, mean, row_totals, rstd};
 use crate::team::Team;
 use crate::view::{Aligned, Place, row_address};
 use core::array::from_fn;
@@ -43,11 +43,11 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
         sync_threads();
     }
     if team.first_row_of_warp < a.rows {
-        let statistics = statistics(a, &x, team, place);
+        let (d, rstd) = statistics(a, &x, team, place);
         let sink = S::prepare(sink);
         let rounded: [_; CHUNKS] = from_fn(|i| {
             let operands = if let Some(early) = early { early[i] } else { M::load(a, row, place(i)) };
-            round::<M, S>(modulation, M::hold(modulation, operands), x[i], statistics)
+            S::round(M::apply(modulation, M::hold(modulation, operands), d[i].map(|d| d * rstd)))
         });
         store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, |i| S::load(a, place(i)), rounded);
     }
@@ -57,31 +57,19 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
 /// Rows ahead of the one at work: enough bytes in flight for the memory's latency at four or five blocks an SM.
 const DEPTH: u32 = 3;
 
-/// Rows one after another. A thread stages the chunks that it reads, so the ring needs no barrier. Rows must share their
-/// modulation.
+/// Rows one after another. Rows must share their modulation.
+///
+/// The sum of the next row and the squares of this one are reduced together: one barrier and one latency a row instead of
+/// two. A thread stages the chunks that it reads, so the ring needs no barrier.
 #[inline(always)]
 pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize>(a: &RowArguments) {
     let team = Team::<WARPS>::here(a);
     ptx::wait_for_previous_grid();
     ptx::release_next_grid();
-    let fetch = |row: u32, stage: u32| {
-        let x_row = row_address(a.x, row, a.dim * 2);
-        let mut i = 0;
-        while i < CHUNKS {
-            let place = place::<WARPS, CHUNKS, FULL>(a, team, row, i);
-            if row < a.rows && place.exists {
-                // SAFETY: inside x, and a slot of this thread in the ring, which `wait` guards.
-                unsafe {
-                    team.shared.copy_async(team.ring(stage * CHUNKS as u32 + i as u32), x_row + place.chunk as u64 * 16)
-                };
-            }
-            i += 1;
-        }
-        commit();
-    };
+    let mut row = team.first_row;
     let mut stage = 0;
     while stage < DEPTH {
-        fetch(team.first_row + stage * team.stride, stage);
+        stage_row::<WARPS, CHUNKS, FULL>(a, team, row + stage * team.stride, stage);
         stage += 1;
     }
     let column = |i| team.place(i, FULL, a.dim);
@@ -92,29 +80,80 @@ pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, con
     if S::TABLE && !team.spans_warps() {
         sync_threads();
     }
-    let mut row = team.first_row;
-    let mut row_of_warp = team.first_row_of_warp;
+    let dim = a.dim as f32;
     stage = 0;
-    while row_of_warp < a.rows {
-        wait::<{ DEPTH - 1 }>();
+    let sum = row_sum(&staged_row::<WARPS, CHUNKS, FULL>(a, team, row, stage));
+    let mut row_mean = mean(row_totals([sum], team, 1)[0], dim, a.inv_dim);
+    let mut buffer = 0;
+    while team.first_row_of_warp + (row - team.first_row) < a.rows {
         let place = |i| place::<WARPS, CHUNKS, FULL>(a, team, row, i);
-        let x: [_; CHUNKS] = from_fn(|i| {
-            // SAFETY: a slot of this thread, whose copy `wait` finished.
-            if place(i).exists {
-                unsafe { team.shared.read_4(team.ring(stage * CHUNKS as u32 + i as u32)) }.map(f32::to_bits)
-            } else {
-                [0; 4]
-            }
-        });
-        let statistics = statistics(a, &x, team, place);
-        fetch(row + DEPTH * team.stride, stage);
-        let rounded: [_; CHUNKS] = from_fn(|i| round::<M, S>(modulation, held[i].0, x[i], statistics));
+        let (d, squares) = deviations(&read_staged::<WARPS, CHUNKS>(team, stage, place), row_mean, place);
+        let next_stage = if stage + 1 == DEPTH { 0 } else { stage + 1 };
+        let next_sum = row_sum(&staged_row::<WARPS, CHUNKS, FULL>(a, team, row + team.stride, next_stage));
+        let [squares, sum] = row_totals([squares, next_sum], team, buffer);
+        stage_row::<WARPS, CHUNKS, FULL>(a, team, row + DEPTH * team.stride, stage);
+        row_mean = mean(sum, dim, a.inv_dim);
+        let rstd = rstd(squares, a.inv_dim, a.eps);
+        let rounded: [_; CHUNKS] = from_fn(|i| S::round(M::apply(modulation, held[i].0, d[i].map(|d| d * rstd))));
         store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, |i| held[i].1, rounded);
         row += team.stride;
-        row_of_warp += team.stride;
-        stage = if stage + 1 == DEPTH { 0 } else { stage + 1 };
+        stage = next_stage;
+        buffer ^= 1;
     }
     pad_rows::<S, WARPS>(a, team, row);
+}
+
+/// Starts copying this thread's chunks of `row`, if it exists, into stage `stage` of the ring.
+#[inline(always)]
+fn stage_row<const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
+    a: &RowArguments,
+    team: Team<WARPS>,
+    row: u32,
+    stage: u32,
+) {
+    let x_row = row_address(a.x, row, a.dim * 2);
+    let mut i = 0;
+    while i < CHUNKS {
+        let place = place::<WARPS, CHUNKS, FULL>(a, team, row, i);
+        if row < a.rows && place.exists {
+            // SAFETY: inside x, and a slot of this thread in the ring; read only after `wait`.
+            unsafe {
+                team.shared.copy_async(team.ring(stage * CHUNKS as u32 + i as u32), x_row + place.chunk as u64 * 16)
+            };
+        }
+        i += 1;
+    }
+    commit();
+}
+
+/// Waits for stage `stage`, the oldest but one in flight, and reads it; nothing if the row does not exist.
+#[inline(always)]
+fn staged_row<const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
+    a: &RowArguments,
+    team: Team<WARPS>,
+    row: u32,
+    stage: u32,
+) -> [[u32; 4]; CHUNKS] {
+    wait::<{ DEPTH - 2 }>();
+    read_staged(team, stage, |i| {
+        let mut place = team.place(i, FULL, a.dim);
+        place.exists &= row < a.rows;
+        place
+    })
+}
+
+/// This thread's chunks of stage `stage`, whose copies have arrived.
+#[inline(always)]
+fn read_staged<const WARPS: u32, const CHUNKS: usize>(
+    team: Team<WARPS>,
+    stage: u32,
+    place: impl Fn(usize) -> Aligned,
+) -> [[u32; 4]; CHUNKS] {
+    from_fn(|i| {
+        let slot = team.ring(stage * CHUNKS as u32 + i as u32);
+        // SAFETY: a slot of this thread that a finished copy has filled.
+        if place(i).exists { unsafe { team.shared.read_4(slot) }.map(f32::to_bits) } else { [0; 4] }
+    })
 }
 
 /// Chunk `i` of `row`. Only teams smaller than a warp, which have one chunk a thread, can run past the last row.
@@ -132,41 +171,49 @@ fn place<const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
     place
 }
 
-/// Mean and reciprocal standard deviation of the row.
+/// Mean of the row, and the deviations of this thread's elements from it, and the reciprocal standard deviation.
 #[inline(always)]
 fn statistics<const WARPS: u32, const CHUNKS: usize>(
     a: &RowArguments,
     x: &[[u32; 4]; CHUNKS],
     team: Team<WARPS>,
     place: impl Fn(usize) -> Aligned,
-) -> (f32, f32) {
+) -> ([[f32; 8]; CHUNKS], f32) {
+    let [sum] = row_totals([row_sum(x)], team, 0);
+    let (d, squares) = deviations(x, mean(sum, a.dim as f32, a.inv_dim), place);
+    let [squares] = row_totals([squares], team, 1);
+    (d, rstd(squares, a.inv_dim, a.eps))
+}
+
+/// This thread's part of the sum of a row.
+#[inline(always)]
+fn row_sum<const CHUNKS: usize>(x: &[[u32; 4]; CHUNKS]) -> f32 {
     let mut sum = 0.0;
     let mut i = 0;
     while i < CHUNKS {
         sum += chunk_sum(widen(x[i]));
         i += 1;
     }
-    let mean = mean(row_total(sum, team, 0), a.dim as f32, a.inv_dim);
+    sum
+}
+
+/// `x - mean`, and this thread's part of the sum of its squares.
+#[inline(always)]
+fn deviations<const CHUNKS: usize>(
+    x: &[[u32; 4]; CHUNKS],
+    mean: f32,
+    place: impl Fn(usize) -> Aligned,
+) -> ([[f32; 8]; CHUNKS], f32) {
+    let d: [_; CHUNKS] = from_fn(|i| widen(x[i]).map(|x| x - mean));
     let mut squares = [0.0; 2];
-    i = 0;
+    let mut i = 0;
     while i < CHUNKS {
         if place(i).exists {
-            squares = chunk_squares(squares, widen(x[i]).map(|x| x - mean));
+            squares = chunk_squares(squares, d[i]);
         }
         i += 1;
     }
-    (mean, rstd(row_total(squares[0] + squares[1], team, 1), a.inv_dim, a.eps))
-}
-
-/// Normalises, modulates and rounds a chunk.
-#[inline(always)]
-fn round<M: Modulation, S: Sink>(
-    modulation: M::Constants,
-    held: M::Held,
-    x: [u32; 4],
-    (mean, rstd): (f32, f32),
-) -> S::Rounded {
-    S::round(M::apply(modulation, held, widen(x).map(|x| (x - mean) * rstd)))
+    (d, squares[0] + squares[1])
 }
 
 /// Converts and stores the chunks of a row. Whole warps past the row's end skip; a warp that straddles it stays together.

@@ -1,6 +1,6 @@
 //! Row statistics: the only reduction of the project (contract section 1).
 //!
-//! A thread is a virtual lane. [`row_total`] finishes the tree: over shared memory with one barrier when warps share the row,
+//! A thread is a virtual lane. [`row_totals`] finishes the tree: over shared memory with one barrier when warps share the row,
 //! then the butterfly. Every thread gets the total.
 use crate::ptx::{divide, fma, reciprocal, sqrt};
 use crate::team::Team;
@@ -24,47 +24,53 @@ pub fn chunk_squares([mut even, mut odd]: [f32; 2], d: [f32; 8]) -> [f32; 2] {
     [even, odd]
 }
 
-/// Adds the virtual lanes of a row together, one a thread; `reduction` (0 or 1) of the row.
+/// Adds the virtual lanes of `N` quantities together, one lane a thread, in exchange buffer `buffer` (0 or 1).
+///
+/// Consecutive reductions use different buffers, so one barrier each suffices: a thread that writes a buffer again has passed
+/// the barrier of the other, before which every thread had read.
 #[inline(always)]
-pub fn row_total<const WARPS: u32>(lane: f32, team: Team<WARPS>, reduction: u32) -> f32 {
-    let mut total = if team.spans_warps() { add_groups(lane, team, team.reduction(reduction)) } else { lane };
+pub fn row_totals<const N: usize, const WARPS: u32>(lanes: [f32; N], team: Team<WARPS>, buffer: u32) -> [f32; N] {
+    let mut totals = if team.spans_warps() { add_groups(lanes, team, team.exchange(buffer)) } else { lanes };
     let mut step = 16;
     while step > 0 {
         // Lanes past a smaller team hold nothing: +0.
         if step < team.threads() {
-            total += shuffle_xor_f32(total, step);
+            totals = totals.map(|total| total + shuffle_xor_f32(total, step));
         }
         step /= 2;
     }
-    total
+    totals
 }
 
-/// Lanes `l, l+32, l+64, ..` of the row, added in that order, for the `l` of this thread.
-///
-/// The two reductions of a row use buffers of their own, so one barrier each suffices: a thread that writes for the next row
-/// has passed the other reduction's barrier, before which every thread had read.
+/// Lanes `l, l+32, l+64, ..` of each quantity, added in that order, for the `l` of this thread.
 #[inline(always)]
-fn add_groups<const WARPS: u32>(lane: f32, team: Team<WARPS>, shared: SharedArray) -> f32 {
+fn add_groups<const N: usize, const WARPS: u32>(lanes: [f32; N], team: Team<WARPS>, shared: SharedArray) -> [f32; N] {
     let groups = team.threads() >> 5;
     // The lanes that are added lie side by side, so a thread reads four with one access.
-    let words = (team.thread & 31) * groups;
-    // SAFETY: below 32·groups, the room of a reduction; written by this thread alone.
-    unsafe { shared.write(words + (team.thread >> 5), lane) };
+    let words = |n: usize| n as u32 * team.threads() + (team.thread & 31) * groups;
+    let mut n = 0;
+    while n < N {
+        // SAFETY: below N·32·groups, the room of a buffer; written by this thread alone.
+        unsafe { shared.write(words(n) + (team.thread >> 5), lanes[n]) };
+        n += 1;
+    }
     sync_threads();
-    if groups == 2 {
-        // SAFETY: as above; the barrier ordered the writes of all warps before.
-        let [a, b] = unsafe { shared.read_2(words) };
-        return a + b;
-    }
-    // SAFETY: as above; `groups` is 4 or 8.
-    let [a, b, c, d] = unsafe { shared.read_4(words) };
-    let mut total = a + b + c + d;
-    if groups == 8 {
-        // SAFETY: as above.
-        let [e, f, g, h] = unsafe { shared.read_4(words + 4) };
-        total = total + e + f + g + h;
-    }
-    total
+    core::array::from_fn(|n| {
+        if groups == 2 {
+            // SAFETY: as above; the barrier ordered the writes of all warps before.
+            let [a, b] = unsafe { shared.read_2(words(n)) };
+            return a + b;
+        }
+        // SAFETY: as above; `groups` is 4 or 8.
+        let [a, b, c, d] = unsafe { shared.read_4(words(n)) };
+        let mut total = a + b + c + d;
+        if groups == 8 {
+            // SAFETY: as above.
+            let [e, f, g, h] = unsafe { shared.read_4(words(n) + 4) };
+            total = total + e + f + g + h;
+        }
+        total
+    })
 }
 
 /// `sum / f32(D)`, correctly rounded, by Markstein's theorem: the product with the rounded reciprocal, its exact remainder

@@ -24,8 +24,8 @@ pub struct Team<const WARPS: u32> {
     pub shared: SharedArray,
 }
 
-/// Words of shared memory for one reduction of `W(D)` warps at most.
-const REDUCTION: u32 = 32 * sum_tree::MAX_WARPS;
+/// Words of an exchange buffer: two quantities of `W(D)` warps at most.
+const EXCHANGE: u32 = 2 * 32 * sum_tree::MAX_WARPS;
 
 impl<const WARPS: u32> Team<WARPS> {
     /// The team of the running thread.
@@ -63,18 +63,18 @@ impl<const WARPS: u32> Team<WARPS> {
         self.threads() >= 64
     }
 
-    /// Where the reduction number `index` (0 or 1) of a row exchanges its lanes.
+    /// Where a reduction exchanges its lanes; `buffer` is 0 or 1.
     #[inline(always)]
-    pub fn reduction(self, index: u32) -> SharedArray {
-        // SAFETY: every launch gives room for two reductions and the table.
-        unsafe { self.shared.offset(index * REDUCTION) }
+    pub fn exchange(self, buffer: u32) -> SharedArray {
+        // SAFETY: every launch gives room for two buffers and the table.
+        unsafe { self.shared.offset(buffer * EXCHANGE) }
     }
 
     /// The sink's table, filled by the whole block.
     #[inline(always)]
     pub fn table(self) -> Table {
-        // SAFETY: as in `reduction`.
-        let words = unsafe { self.shared.offset(2 * REDUCTION) };
+        // SAFETY: as in `exchange`.
+        let words = unsafe { self.shared.offset(2 * EXCHANGE) };
         Table { words, thread: thread_idx_x(), threads: self.block() }
     }
 
@@ -87,7 +87,7 @@ impl<const WARPS: u32> Team<WARPS> {
     /// Word of the ring that stages rows ahead: slot `slot` of this thread. Slots of one index lie side by side.
     #[inline(always)]
     pub fn ring(self, slot: u32) -> u32 {
-        2 * REDUCTION + Table::WORDS as u32 + (slot * self.block() + thread_idx_x()) * 4
+        2 * EXCHANGE + Table::WORDS as u32 + (slot * self.block() + thread_idx_x()) * 4
     }
 
     /// Chunk number `i` of this thread, of which every row of the shape class has the first `full`.
