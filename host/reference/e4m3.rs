@@ -2,19 +2,33 @@
 use crate::formats::E4m3;
 
 /// Values of the codes 0 to 126: `m·2^-9`, then `(1 + m/8)·2^(e-7)`.
-pub fn magnitudes() -> [f32; 127] {
-    std::array::from_fn(|code| {
-        let (exponent, mantissa) = (code / 8, code % 8);
-        match exponent {
-            0 => mantissa as f32 * 2f32.powi(-9),
-            _ => (1.0 + mantissa as f32 / 8.0) * 2f32.powi(exponent as i32 - 7),
-        }
-    })
+pub const MAGNITUDES: [f32; 127] = {
+    let mut values = [0.0; 127];
+    let mut code = 0;
+    while code < values.len() {
+        let (exponent, mantissa) = (code as i32 / 8, (code % 8) as f32);
+        values[code] = if exponent == 0 {
+            mantissa * power_of_two(-9)
+        } else {
+            (1.0 + mantissa / 8.0) * power_of_two(exponent - 7)
+        };
+        code += 1;
+    }
+    values
+};
+
+const fn power_of_two(exponent: i32) -> f32 {
+    let (mut value, mut left) = (1.0, exponent);
+    while left != 0 {
+        value *= if left > 0 { 2.0 } else { 0.5 };
+        left -= left.signum();
+    }
+    value
 }
 
 /// The value of a code.
 pub fn decode(code: E4m3) -> f32 {
-    let magnitude = match magnitudes().get(usize::from(code.to_bits() & 0x7f)) {
+    let magnitude = match MAGNITUDES.get(usize::from(code.to_bits() & 0x7f)) {
         Some(magnitude) => *magnitude,
         None => return f32::NAN,
     };
@@ -32,12 +46,11 @@ pub fn encode(value: f32) -> E4m3 {
 
 /// The code nearest to a magnitude.
 fn nearest(magnitude: f32) -> u8 {
-    let values = magnitudes();
     // The first code not below the magnitude; past the largest, the largest.
-    let above = values.partition_point(|value| *value < magnitude).min(126);
+    let above = MAGNITUDES.partition_point(|value| *value < magnitude).min(126);
     let Some(below) = above.checked_sub(1) else { return 0 };
     // Neighbours have few bits: their middle is exact.
-    let middle = (values[below] + values[above]) / 2.0;
+    let middle = (MAGNITUDES[below] + MAGNITUDES[above]) / 2.0;
     let code = if magnitude < middle || (magnitude == middle && below % 2 == 0) { below } else { above };
     code as u8
 }

@@ -1,0 +1,226 @@
+//! The kernels' cheaper operations, mirrored here, equal what the contract writes on every input that can occur.
+//!
+//! Contract section 1 allows a cheaper operation only with an exhaustive test; these are the tests. The mirrored lines are in
+//! kernels-gpu/src/statistics.rs and kernels-gpu/src/sink/nvfp4/recipe.rs.
+use adaptive_layernorm_producers::formats::bf16::round;
+use adaptive_layernorm_producers::reference::nvfp4::{
+    decode_sm120, effective_global_scale, inverse_scale, nibble, scale_byte, ties_to_even,
+};
+use adaptive_layernorm_producers::reference::{e4m3, nvfp4};
+use adaptive_layernorm_producers::{E4m3, Nvfp4Recipe};
+
+const ONE_SIXTH: f32 = 1.0 / 6.0;
+
+/// Every bf16 magnitude that is not NaN, infinity last.
+fn magnitudes() -> impl Iterator<Item = f32> + Clone {
+    (0..=0x7f80u32).map(|bits| f32::from_bits(bits << 16))
+}
+
+/// Every scale byte that a block of numbers can get, but 0.
+fn bytes() -> impl Iterator<Item = u8> {
+    1..=0x7e
+}
+
+/// Global scales: none, powers of two, odd ones, and the bounds.
+fn global_scales() -> Vec<Option<f32>> {
+    let odd = [0.3, 2688.0 / 1.7, 7.123e-3, 123.456, 3.3e-5, 1.9e4, 2f32.powi(-118), f32::MAX];
+    [None, Some(1.0), Some(0.5), Some(4096.0)].into_iter().chain(odd.map(Some)).collect()
+}
+
+/// `a·b` rounded toward +infinity: the product of two f32 is exact in f64.
+fn multiply_up(a: f32, b: f32) -> f32 {
+    let exact = f64::from(a) * f64::from(b);
+    let nearest = exact as f32;
+    if f64::from(nearest) < exact { nearest.next_up() } else { nearest }
+}
+
+#[test]
+fn product_with_one_sixth_gives_the_sm110_scale_byte() {
+    for amax in magnitudes() {
+        let short = e4m3::encode(amax * ONE_SIXTH).to_bits();
+        assert_eq!(short, scale_byte(Nvfp4Recipe::FlashRtSm110, 1.0, amax), "{amax:e}");
+        assert_eq!(short, E4m3::from_f32((amax / 6.0).max(1e-12)).to_bits(), "{amax:e}");
+    }
+}
+
+#[test]
+fn corrected_quotient_gives_the_sm120_scale_byte() {
+    for amax in magnitudes() {
+        let quotient = amax * ONE_SIXTH;
+        let x = (-quotient).mul_add(6.0, amax).mul_add(ONE_SIXTH, quotient);
+        let rounded = (x.to_bits().wrapping_add(0xf_ffff) >> 20) as i32 - 960;
+        let byte = if rounded < 8 { 1 } else { rounded.min(0x7e) };
+        let short = if amax == 0.0 { 0 } else { byte };
+        assert_eq!(short, i32::from(scale_byte(Nvfp4Recipe::FlashRtSm120, 1.0, amax)), "{amax:e}");
+    }
+}
+
+#[test]
+fn subnormal_product_gives_the_sm110_codes() {
+    for byte in bytes() {
+        let inv = inverse_scale(Nvfp4Recipe::FlashRtSm110, 1.0, byte);
+        for v in magnitudes() {
+            let bits = multiply_up(v * inv, f32::MIN_POSITIVE).to_bits() + 0x1f_ffff;
+            let short = ((bits >> 16).min(0x1ff) >> 6) as u8;
+            assert_eq!(short, nibble(Nvfp4Recipe::FlashRtSm110, 1.0, byte, v), "byte {byte:#x}, v {v:e}");
+        }
+    }
+}
+
+#[test]
+fn comparisons_with_scaled_thresholds_give_the_sm120_codes() {
+    for byte in bytes() {
+        // As bf16: two exponents down, times 0.75 and twice and four times that, times 5.
+        let scale = (u32::from(byte) << 4) + (120 << 7);
+        let value = |bits: u32| f32::from_bits(bits << 16);
+        assert_eq!(value(scale), decode_sm120(byte));
+        let bf16_product = |factor: f32| u32::from(round(value(scale) * factor).to_bits());
+        let (quarter, three_quarters, five) = (scale - 0x100, bf16_product(0.75), bf16_product(5.0));
+        let thresholds = [quarter, three_quarters, three_quarters + 0x80, three_quarters + 0x100, five].map(value);
+        assert_eq!(thresholds, [0.25, 0.75, 1.5, 3.0, 5.0].map(|t| t * decode_sm120(byte)), "byte {byte:#x}: exact");
+        for v in magnitudes() {
+            let [quarter, above, one_and_a_half, high, five] = thresholds.map(|threshold| u8::from(v >= threshold));
+            let short = (quarter ^ above ^ one_and_a_half ^ high ^ five) | above << 1 | high << 2;
+            assert_eq!(short, nibble(Nvfp4Recipe::FlashRtSm120, 1.0, byte, v), "byte {byte:#x}, v {v:e}");
+        }
+    }
+}
+
+/// Codes by the smallest of four rounded lines.
+fn lines(y: f32) -> u8 {
+    const MAGIC: f32 = 8_388_608.0;
+    let pieces = [y.mul_add(2.0, MAGIC), y + (MAGIC + 2.0), y.mul_add(0.5, MAGIC + 4.0), MAGIC + 7.0];
+    let smallest = pieces.map(f32::to_bits).into_iter().min().unwrap();
+    (smallest & 0xf) as u8
+}
+
+#[test]
+fn rounded_lines_give_the_codes_of_transformer_engine() {
+    for g in global_scales() {
+        let g = effective_global_scale(g);
+        for byte in bytes() {
+            let inv = inverse_scale(Nvfp4Recipe::TransformerEngine, g, byte);
+            for v in magnitudes() {
+                assert_eq!(lines(v * inv), ties_to_even(v * inv), "g {g:e}, byte {byte:#x}, v {v:e}");
+            }
+        }
+    }
+}
+
+/// The curve's corners and every tie, one ulp to both sides.
+#[test]
+fn rounded_lines_at_every_tie() {
+    for y in [0.25f32, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0] {
+        for y in [y.next_down(), y, y.next_up()] {
+            assert_eq!(lines(y), ties_to_even(y), "{y}");
+        }
+    }
+}
+
+/// Independent of the reference's thresholds: the nearest of the eight values, found by distance in f64.
+#[test]
+fn codes_are_the_nearest_values() {
+    const VALUES: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+    let nearest = |y: f64, prefer: fn(usize) -> bool| {
+        let mut best = 0;
+        for code in 1..8 {
+            let (old, new) = ((y - VALUES[best]).abs(), (y - VALUES[code]).abs());
+            if new < old || (new == old && prefer(code)) {
+                best = code;
+            }
+        }
+        best as u8
+    };
+    for byte in bytes() {
+        for v in magnitudes().filter(|v| v.is_finite()) {
+            // y as the contract forms it: the rounded product with the rounded reciprocal.
+            let y = f64::from(v * (1.0 / E4m3::from_bits(byte).to_f32()));
+            let toward_zero = nearest(y.min(100.0), |_| false);
+            assert_eq!(nibble(Nvfp4Recipe::FlashRtSm110, 1.0, byte, v), toward_zero, "byte {byte:#x}, v {v:e}");
+            let to_even = nearest(y.min(100.0), |code| code % 2 == 0);
+            assert_eq!(nibble(Nvfp4Recipe::TransformerEngine, 1.0, byte, v), to_even, "byte {byte:#x}, v {v:e}");
+        }
+    }
+}
+
+/// The scale byte of the SM120 recipe, independently: the smallest code whose value is not below amax/6.
+#[test]
+fn sm120_scale_bytes_are_the_next_above() {
+    for amax in magnitudes().skip(1) {
+        let x = amax / 6.0;
+        let above = (8..=0x7e).find(|byte| E4m3::from_bits(*byte).to_f32() >= x).unwrap_or(0x7e);
+        // Three mantissa bits below the first normal code are 15/16 of it: up to there every amax gets 1.
+        let expected = if x <= 2f32.powi(-6) * 15.0 / 16.0 { 1 } else { above };
+        assert_eq!(nvfp4::scale_byte(Nvfp4Recipe::FlashRtSm120, 1.0, amax), expected, "amax {amax:e}");
+    }
+}
+
+/// `sum/D` by one product and two fma.
+fn short_mean(sum: f32, dim: f32) -> f32 {
+    let inv_dim = 1.0 / dim;
+    let quotient = sum * inv_dim;
+    let corrected = (-quotient).mul_add(dim, sum).mul_add(inv_dim, quotient);
+    if sum.abs() < 2f32.powi(-60) { sum / dim } else { corrected }
+}
+
+fn check_mean(sum: f32, dim: u32) {
+    let dim = dim as f32;
+    assert_eq!(short_mean(sum, dim).to_bits(), (sum / dim).to_bits(), "{sum:e} / {dim}");
+}
+
+/// A generator good enough to pick test values.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 16
+}
+
+#[test]
+fn corrected_mean_is_the_quotient_for_random_sums() {
+    let mut state = 1;
+    let mut check = |dim, sums| {
+        for _ in 0..sums {
+            let bits = next(&mut state) as u32;
+            let sum = f32::from_bits(bits);
+            if sum.is_finite() {
+                check_mean(sum, dim);
+            }
+        }
+    };
+    for dim in 1..=16_384 {
+        check(dim, 200);
+    }
+    for step in 0..20_000 {
+        check(16_384 + step * 837, 50);
+    }
+    check(1 << 24, 1000);
+}
+
+/// Sums whose quotient lies as near to the middle of two f32 as a quotient by this D can.
+#[test]
+fn corrected_mean_is_the_quotient_for_the_hardest_sums() {
+    let (mut tried, mut state) = (0u32, 1);
+    let few = (1..=16_384).chain((0..40_000).map(|_| 16_384 + (next(&mut state) % ((1 << 24) - 16_384)) as u32));
+    for dim in few {
+        let odd = u64::from(dim >> dim.trailing_zeros());
+        if odd == 1 {
+            continue;
+        }
+        // a·2^s = q·odd + (odd ± k)/2 with q of 24 bits: solve for a, the sum's mantissa.
+        let bits = 64 - odd.leading_zeros();
+        for s in [bits - 1, bits] {
+            let half = odd.div_ceil(2);
+            let inverse = (0..s).fold(1, |inverse, _| inverse * half % odd);
+            for remainder in [odd / 2, odd / 2 + 1, odd / 2 - 1.min(odd / 2), odd / 2 + 2] {
+                let smallest = remainder % odd * inverse % odd;
+                let first = smallest + (1u64 << 23).saturating_sub(smallest).div_ceil(odd) * odd;
+                for a in [first, first + odd].into_iter().filter(|a| *a < 1 << 24) {
+                    check_mean(a as f32, dim);
+                    check_mean(-(a as f32) * 2f32.powi(-30), dim);
+                    tried += 1;
+                }
+            }
+        }
+    }
+    println!("{tried} near-ties");
+    assert!(tried > 100_000);
+}
