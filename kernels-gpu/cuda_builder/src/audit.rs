@@ -16,17 +16,18 @@ pub struct Counts {
     pub barriers: usize,
     /// Fused multiply-adds, each of which the source wrote.
     pub fma: usize,
-    /// Loads of at least 16 bytes.
+    /// Loads, or copies to shared memory, of at least 16 bytes.
     pub wide_loads: usize,
 }
 
 /// Counts the instructions of an entry.
 pub fn count(entry: &Entry<'_>) -> Counts {
     let mut counts = Counts::default();
-    for op in entry.statements.iter().map(|statement| ptx::opcode(statement)) {
+    for statement in &entry.statements {
+        let op = ptx::opcode(statement);
         counts.barriers += usize::from(is_barrier(op));
         counts.fma += usize::from(op.starts_with("fma."));
-        counts.wide_loads += usize::from(loaded_bytes(op) >= 16);
+        counts.wide_loads += usize::from(loaded_bytes(statement) >= 16);
     }
     counts
 }
@@ -130,14 +131,21 @@ fn is_barrier(op: &str) -> bool {
     (op.starts_with("bar.") && !op.starts_with("bar.warp")) || (op.starts_with("barrier.") && !cluster)
 }
 
-/// Bytes that a load from global memory brings to one thread; 0 for every other instruction.
-fn loaded_bytes(op: &str) -> usize {
-    let mut parts = op.split('.');
-    if parts.next() != Some("ld") || parts.next() != Some("global") {
-        return 0;
+/// Bytes that a load or an asynchronous copy brings from global memory for one thread; 0 for every other instruction.
+fn loaded_bytes(statement: &str) -> usize {
+    let op = ptx::opcode(statement);
+    if op.starts_with("ld.global.") {
+        return vector_bytes(op);
     }
+    if op.starts_with("cp.async.") && op.contains(".shared") && op.contains(".global") {
+        return statement.split(',').nth(2).and_then(|size| size.trim().parse().ok()).unwrap_or(0);
+    }
+    0
+}
+
+fn vector_bytes(op: &str) -> usize {
     let (mut lanes, mut bits) = (1, 0);
-    for part in parts {
+    for part in op.split('.') {
         match part.split_at(1.min(part.len())) {
             ("v", count) => lanes = count.parse().unwrap_or(lanes),
             ("b" | "u" | "s" | "f", width) => bits = width.parse().unwrap_or(bits),

@@ -76,6 +76,9 @@ fn load_widths() {
         ["ld.global.v4.u32", "ld.global.nc.L2::128B.v2.b64", "ld.global.b128", "ld.global.v8.b32", "ld.global.v2.f32"];
     assert_eq!(widths.map(loaded_bytes), [16, 16, 16, 32, 8]);
     assert_eq!(["ld.shared.v4.b32", "ld.param.b64", "st.global.v4.b32"].map(loaded_bytes), [0, 0, 0]);
+    let copies = ["cp.async.cg.shared.global [%r1], [%rd1], 16", "cp.async.ca.shared.global [%r1], [%rd1], 4, %r2"];
+    assert_eq!(copies.map(loaded_bytes), [16, 4]);
+    assert_eq!(["cp.async.commit_group", "cp.async.wait_group 1"].map(loaded_bytes), [0, 0]);
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl CudaBuilder {
             list: &list,
             target,
             device_crate: &device_crate,
-            target_dir: &target_dir(&device_crate, &target.name),
+            target_dir: &target_dir(&device_crate, 0),
             build_args: &self.build_args,
         };
         job.run().map(|(path, _)| path)

@@ -31,7 +31,7 @@ pub(crate) struct Job<'a> {
     pub target: &'a Target,
     /// Folder of the device crate.
     pub device_crate: &'a Path,
-    /// Cargo's target folder. One for each target: `core` stays built and two targets can build at a time.
+    /// Cargo's target folder. Targets that share one share `core`, which has no target's flags; they must not build at a time.
     pub target_dir: &'a Path,
     /// The user's own arguments for rustc.
     pub build_args: &'a [String],
@@ -59,16 +59,17 @@ impl Job<'_> {
             .env("RUSTC_BOOTSTRAP", "1")
             .env("RUSTC", &self.compiler.rustc)
             .env("CARGO_TARGET_DIR", self.target_dir)
-            .env("CARGO_ENCODED_RUSTFLAGS", self.rustflags().join("\x1f"))
+            .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"))
             .args(["rustc", "--lib", "--quiet", "--profile", "kernels", "-Zbuild-std=core", "--target", TRIPLE])
             .args(["--", "--emit=asm"])
+            .args(self.target_flags())
             .args(self.build_args);
         command
     }
 
-    fn rustflags(&self) -> Vec<String> {
-        let mut flags: Vec<String> = FLAGS.map(str::to_owned).to_vec();
-        flags.push(format!("-Ctarget-cpu={}", self.target.name));
+    /// Flags of the device crate alone; what it uses of other crates is inlined into it.
+    fn target_flags(&self) -> Vec<String> {
+        let mut flags = vec![format!("-Ctarget-cpu={}", self.target.name)];
         flags.push(format!("-Ctarget-feature=+ptx{}", self.target.ptx));
         flags.extend(self.target.cfg.iter().map(|name| format!("--cfg={name}")));
         flags.extend(self.list.capabilities().iter().map(|name| format!("--check-cfg=cfg({name})")));

@@ -2,16 +2,17 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Applies a function to every item on a few threads; the results come in the order of the items.
-pub(crate) fn map<T: Sync, R: Send>(items: &[T], apply: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Applies a function to every item on a few threads, told which thread it runs on; the results come in the order of the items.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], apply: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let queue = Mutex::new(items.iter().enumerate());
     let done = Mutex::new(Vec::with_capacity(items.len()));
     std::thread::scope(|scope| {
-        for _ in 0..workers(items.len()) {
-            scope.spawn(|| {
-                while let Some((at, item)) = next(&queue) {
-                    let result = apply(item);
-                    lock(&done).push((at, result));
+        let (queue, done, apply) = (&queue, &done, &apply);
+        for worker in 0..workers(items.len()) {
+            scope.spawn(move || {
+                while let Some((at, item)) = next(queue) {
+                    let result = apply(worker, item);
+                    lock(done).push((at, result));
                 }
             });
         }
@@ -42,7 +43,7 @@ mod tests {
     fn every_item_once_and_in_order() {
         let items: Vec<u64> = (0..100).collect();
         let slow_start = |n: &u64| std::thread::sleep(std::time::Duration::from_micros(200 - 2 * n));
-        let results = super::map(&items, |n| {
+        let results = super::map(&items, |_, n| {
             slow_start(n);
             n * n
         });

@@ -93,8 +93,8 @@ impl Workspace {
 
     fn stage(&self, targets: &[&Target]) -> Result<Staged> {
         let folder = tempfile::tempdir().map_err(|e| CudaBuilderError::file(&std::env::temp_dir(), e))?;
-        let attempts = parallel::map(targets, |target| {
-            self.build_one(target, folder.path())
+        let attempts = parallel::map(targets, |worker, target| {
+            self.build_one(worker, target, folder.path())
                 .inspect_err(|error| eprintln!("error: {error}"))
                 .map_err(|_| target.name.clone())
         });
@@ -105,14 +105,14 @@ impl Workspace {
         if failed.is_empty() { Ok(Staged { folder, images }) } else { Err(CudaBuilderError::TargetsFailed(failed)) }
     }
 
-    fn build_one(&self, target: &Target, folder: &Path) -> Result<Built> {
+    fn build_one(&self, worker: usize, target: &Target, folder: &Path) -> Result<Built> {
         let start = Instant::now();
         let job = Job {
             compiler: &self.compiler,
             list: &self.list,
             target,
             device_crate: &self.root.join("kernels-gpu"),
-            target_dir: &target_dir(&self.root, &target.name),
+            target_dir: &target_dir(&self.root, worker),
             build_args: &[],
         };
         let built = image::build(&job, &self.ptxas, folder, self.dump.as_deref())?;
@@ -126,10 +126,10 @@ pub fn venv(root: &Path) -> PathBuf {
     root.join("target/ptxas-venv")
 }
 
-/// Cargo's target folder of one target.
-pub(crate) fn target_dir(root: &Path, target: &str) -> PathBuf {
+/// Cargo's target folder of one worker: two targets can build at a time, and `core` is built once a worker, not once a target.
+pub(crate) fn target_dir(root: &Path, worker: usize) -> PathBuf {
     let all = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    std::path::absolute(&all).unwrap_or(all).join("kernels").join(target)
+    std::path::absolute(&all).unwrap_or(all).join(format!("kernels/{worker}"))
 }
 
 /// The targets share their source, so most warnings come several times; each is shown once.
