@@ -34,6 +34,7 @@ pub(crate) type F1 = fn(u64) -> u64;
 pub(crate) type F2 = fn(u64, u64) -> u64;
 pub(crate) type F3 = fn(u64, u64, u64) -> u64;
 pub(crate) type FMany = fn([u64; 4]) -> [u64; 2];
+pub(crate) type FChecked = fn([u64; 4]) -> Option<u64>;
 
 /// What an instruction does.
 #[derive(Clone, Debug)]
@@ -49,12 +50,12 @@ pub(crate) enum Op {
         a: Slot,
         b: Slot,
     },
-    /// Integer division: a zero divisor faults.
-    Divide {
-        f: F2,
+    /// As `Many` with one result, which does not exist for some operands: then the text says why.
+    Checked {
+        f: FChecked,
         d: Slot,
-        a: Slot,
-        b: Slot,
+        s: [Slot; 4],
+        why: &'static str,
     },
     Ternary {
         f: F3,

@@ -116,13 +116,18 @@ fn minimum_maximum_and_signs() {
         for (op, largest) in [("min", false), ("max", true)] {
             both(name, op, 2, &inputs, |x| pick(x[0], x[1], largest, false));
             both(name, &format!("{op}.NaN"), 2, &inputs, |x| pick(x[0], x[1], largest, true));
-            both(name, &format!("{op}.NaN.xorsign.abs"), 2, &inputs, |x| {
-                pick(x[0] & 0x7FFF, x[1] & 0x7FFF, largest, true) | ((x[0] ^ x[1]) & 0x8000)
-            });
+            for (suffix, nan_wins) in [(".xorsign.abs", false), (".NaN.xorsign.abs", true)] {
+                both(name, &format!("{op}{suffix}"), 2, &inputs, |x| {
+                    match pick(x[0] & 0x7FFF, x[1] & 0x7FFF, largest, nan_wins) {
+                        NAN => NAN,
+                        magnitude => magnitude | ((x[0] ^ x[1]) & 0x8000),
+                    }
+                });
+            }
         }
-        let numbers: Vec<Vec<u64>> = special(form).into_iter().filter(|x| !form.is_nan(*x)).map(|x| vec![x]).collect();
-        both(name, "abs", 1, &numbers, |x| x[0] & 0x7FFF);
-        both(name, "neg", 1, &numbers, |x| x[0] ^ 0x8000);
+        let singles: Vec<Vec<u64>> = special(form).into_iter().map(|x| vec![x]).collect();
+        both(name, "abs", 1, &singles, |x| if form.is_nan(x[0]) { NAN } else { x[0] & 0x7FFF });
+        both(name, "neg", 1, &singles, |x| if form.is_nan(x[0]) { NAN } else { x[0] ^ 0x8000 });
     }
 }
 

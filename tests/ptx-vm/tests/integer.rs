@@ -136,14 +136,14 @@ fn packed_halves() {
 
 #[test]
 fn carries_chain() {
-    let body = "mov.b64 {%t32a, %t32b}, %a0;\nmov.b64 {%t32c, %tid}, %a1;\nadd.cc.u32 %t32a, %t32a, %t32c;\naddc.u32 %t32b, %t32b, %tid;\nmov.b64 %d, {%t32a, %t32b};";
+    let body = "mov.b64 {%t32a, %t32b}, %a0;\nmov.b64 {%t32c, %ux}, %a1;\nadd.cc.u32 %t32a, %t32a, %t32c;\naddc.u32 %t32b, %t32b, %ux;\nmov.b64 %d, {%t32a, %t32b};";
     Snippet::new(&["b64", "b64"], "b64", body).agrees(&integer_pairs(64, 8, 5), |x| x[0].wrapping_add(x[1]));
     let body = body.replace("add.cc", "sub.cc").replace("addc", "subc");
     Snippet::new(&["b64", "b64"], "b64", &body).agrees(&integer_pairs(64, 8, 6), |x| x[0].wrapping_sub(x[1]));
     // A 64-bit product from 32-bit pieces: the carry of mad.lo.cc goes into madc.hi.
-    let body = "mov.b64 {%t32a, %t32b}, %a0;\nmov.b64 {%t32c, %tid}, %a1;\nmul.lo.u32 %cta, %t32a, %t32c;\nmul.hi.u32 %ntid, %t32a, %t32c;\n\
-                mad.lo.cc.u32 %ntid, %t32b, %t32c, %ntid;\nmadc.hi.u32 %count, %t32b, %t32c, 0;\nmad.lo.cc.u32 %ntid, %t32a, %tid, %ntid;\n\
-                madc.hi.u32 %count, %t32a, %tid, %count;\nmad.lo.u32 %count, %t32b, %tid, %count;\nmov.b64 %d, {%ntid, %count};";
+    let body = "mov.b64 {%t32a, %t32b}, %a0;\nmov.b64 {%t32c, %ux}, %a1;\nmul.lo.u32 %vx, %t32a, %t32c;\nmul.hi.u32 %wx, %t32a, %t32c;\n\
+                mad.lo.cc.u32 %wx, %t32b, %t32c, %wx;\nmadc.hi.u32 %count, %t32b, %t32c, 0;\nmad.lo.cc.u32 %wx, %t32a, %ux, %wx;\n\
+                madc.hi.u32 %count, %t32a, %ux, %count;\nmad.lo.u32 %count, %t32b, %ux, %count;\nmov.b64 %d, {%wx, %count};";
     Snippet::new(&["b64", "b64"], "b64", body).agrees(&integer_pairs(64, 8, 7), |x| {
         u64::try_from((u128::from(x[0]) * u128::from(x[1])) >> 32 & u128::from(u64::MAX)).expect("masked")
     });
@@ -209,8 +209,10 @@ fn bit_counts() {
 /// The ISA's own loops.
 #[test]
 fn bit_fields() {
-    let amounts = [0u64, 1, 4, 8, 17, 31, 32, 33, 63, 64, 65, 200, 255, 256 + 3];
     for bits in [32u32, 64] {
+        // Above 255 the 64-bit forms have no result (see `traps_and_undefined_results`).
+        let last = if bits == 32 { 256 + 3 } else { 66 };
+        let amounts = [0u64, 1, 4, 8, 17, 31, 32, 33, 63, 64, 65, 200, 255, last];
         let ty = b(bits);
         let msb = u64::from(bits - 1);
         let bit = |a: u64, i: u64| a >> i & 1;

@@ -345,6 +345,10 @@ fn loops_that_do_not_end() {
 #[test]
 fn traps_and_undefined_results() {
     assert_eq!(kind(run("trap;", 1)), FaultKind::Trap);
+    for instruction in ["bfe.u64 %rd1, %rd1, 256, 1;", "bfi.b64 %rd1, %rd1, %rd1, 1, 256;"] {
+        let field = kind(run(&format!("mov.u64 %rd1, 1;\n{instruction}"), 1));
+        assert!(matches!(field, FaultKind::UndefinedResult(_)));
+    }
     let divided = "mov.u32 %r1, %tid.x;\ndiv.u32 %r2, 5, %r1;";
     assert!(matches!(kind(run(divided, 1)), FaultKind::UndefinedResult(_)));
 }

@@ -62,7 +62,7 @@ fn shuffles_of_a_whole_warp() {
 fn shuffle_predicates_say_whether_the_source_is_in_range() {
     let body = "shfl.sync.down.b32 %r2|%p1, %r1, 3, 31, -1;\nselp.u32 %r31, 1, 0, %p1;";
     assert_eq!(warp(body), lanes(|l| u32::from(l + 3 < 32)));
-    let body = "shfl.sync.up.b32 _|%p1, %r1, 3, 0, -1;\nselp.u32 %r31, 1, 0, %p1;";
+    let body = "shfl.sync.up.b32 %r3|%p1, %r1, 3, 0, -1;\nselp.u32 %r31, 1, 0, %p1;";
     assert_eq!(warp(body), lanes(|l| u32::from(l >= 3)));
 }
 

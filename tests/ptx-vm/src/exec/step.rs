@@ -11,9 +11,9 @@ enum Stop {
     /// The turn is over.
     Fuel,
     Undefined(Undefined),
-    ZeroDivisor,
+    /// The ISA leaves the result open.
+    NoResult(&'static str),
     StepLimit,
-    TableIndex,
     /// The instruction needs more than the thread's registers.
     Outside,
 }
@@ -31,8 +31,7 @@ impl Block<'_> {
                 Stop::Fuel => return Ok(()),
                 Stop::Outside => self.outside(thread, pc)?,
                 Stop::Undefined(undefined) => return Err(blame(self.undefined(undefined))),
-                Stop::ZeroDivisor => return Err(blame(FaultKind::UndefinedResult("division by zero".into()))),
-                Stop::TableIndex => return Err(blame(FaultKind::UndefinedResult("branch index out of range".into()))),
+                Stop::NoResult(why) => return Err(blame(FaultKind::UndefinedResult(why.into()))),
                 Stop::StepLimit => return Err(blame(FaultKind::StepLimit { limit: self.options.step_limit })),
             }
         }
@@ -103,10 +102,11 @@ fn execute(program: &Program, op: &Op, frame: &mut Frame<'_>, pc: usize) -> Resu
         Op::Unary { f, d, a } => frame.set(*d, f(frame.get(*a)?)),
         Op::Binary { f, d, a, b } => frame.set(*d, f(frame.get(*a)?, frame.get(*b)?)),
         Op::Ternary { f, d, a, b, c } => frame.set(*d, f(frame.get(*a)?, frame.get(*b)?, frame.get(*c)?)),
-        Op::Divide { f, d, a, b } => match frame.get(*b)? {
-            0 => return Err(Stop::ZeroDivisor),
-            b => frame.set(*d, f(frame.get(*a)?, b)),
-        },
+        Op::Checked { f, d, s, why } => {
+            let [a, b, c, e] = *s;
+            let result = f([frame.get(a)?, frame.get(b)?, frame.get(c)?, frame.get(e)?]);
+            frame.set(*d, result.ok_or(Stop::NoResult(why))?);
+        }
         Op::Many { f, d, s } => {
             let [a, b, c, e] = *s;
             let [first, second] = f([frame.get(a)?, frame.get(b)?, frame.get(c)?, frame.get(e)?]);
@@ -132,7 +132,7 @@ fn execute(program: &Program, op: &Op, frame: &mut Frame<'_>, pc: usize) -> Resu
         Op::Jump { target } => return Ok(*target as usize),
         Op::Table { index, targets } => {
             let choice = u32::try_from(frame.get(*index)?).ok().filter(|choice| *choice < targets.count);
-            let choice = choice.ok_or(Stop::TableIndex)?;
+            let choice = choice.ok_or(Stop::NoResult("branch index out of range"))?;
             return Ok(program.targets[(targets.first + choice) as usize] as usize);
         }
         Op::Nothing => {}

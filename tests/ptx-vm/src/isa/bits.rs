@@ -4,7 +4,7 @@ use super::Decoded;
 use super::integer::{Int, S16, S32, S64, U16, U32, U64, for_type};
 use super::mods::Mods;
 use crate::lower::Operands;
-use crate::program::{F1, F2, F3, FMany, Op};
+use crate::program::{F1, F2, F3, Op};
 use crate::ty::Ty;
 
 /// "Logic and Shift Instructions: shl": amounts beyond the width give 0.
@@ -45,7 +45,8 @@ fn bfind_shift<T: Int>(a: u64) -> u64 {
     let at = bfind::<T>(a);
     if at == 0xFFFF_FFFF { at } else { u64::from(T::BITS - 1) - at }
 }
-/// "Integer Arithmetic Instructions: bfe"
+/// "Integer Arithmetic Instructions: bfe". Position and length are restricted to 0..255; of larger ones the 32-bit forms use
+/// the low 8 bits, as the ISA's pseudocode does, but the 64-bit forms of an H200 do not, so there they have no result.
 fn bfe<T: Int>(a: u64, b: u64, c: u64) -> u64 {
     let (position, length) = (b & 0xFF, c & 0xFF);
     if length == 0 {
@@ -64,7 +65,13 @@ fn bfe<T: Int>(a: u64, b: u64, c: u64) -> u64 {
 fn shl_right(a: u64, by: u64) -> u64 {
     if by >= 64 { 0 } else { a >> by }
 }
-/// "Integer Arithmetic Instructions: bfi": inserts `a` into `b`.
+fn bfe_64<T: Int>(s: [u64; 4]) -> Option<u64> {
+    (s[1] <= 255 && s[2] <= 255).then(|| bfe::<T>(s[0], s[1], s[2]))
+}
+/// "Integer Arithmetic Instructions: bfi": inserts `a` into `b`; position and length as for `bfe`.
+fn bfi_64(s: [u64; 4]) -> Option<u64> {
+    (s[2] <= 255 && s[3] <= 255).then(|| bfi::<U64>(s)[0])
+}
 fn bfi<T: Int>(s: [u64; 4]) -> [u64; 2] {
     let (position, length) = (s[2] & 0xFF, s[3] & 0xFF);
     let ones = if length >= 64 { u64::MAX } else { (1 << length) - 1 };
@@ -164,6 +171,9 @@ pub(super) fn decode(name: &str, mut mods: Mods<'_>, operands: Operands<'_, '_>)
     }
 }
 
+/// Why a 64-bit field has no result.
+const FIELD: &str = "bit field position or length above 255";
+
 fn is_word(ty: Ty) -> bool {
     matches!(ty, Ty::U(32 | 64) | Ty::S(32 | 64))
 }
@@ -205,9 +215,15 @@ fn shift(f: F2, ty: Ty, mods: Mods<'_>, mut operands: Operands<'_, '_>) -> Decod
 fn fields(ty: Ty, mods: Mods<'_>, mut operands: Operands<'_, '_>) -> Decoded {
     mods.done()?;
     operands.expect(4)?;
-    let f: F3 = for_type!(ty, bfe);
     let (d, a) = (operands.destination(0, ty)?, operands.source(1, ty)?);
-    Ok(Op::Ternary { f, d, a, b: operands.source(2, Ty::U(32))?, c: operands.source(3, Ty::U(32))? })
+    let (b, c) = (operands.source(2, Ty::U(32))?, operands.source(3, Ty::U(32))?);
+    let zero = operands.constant(0);
+    Ok(match ty {
+        Ty::U(64) => Op::Checked { f: bfe_64::<U64>, d, s: [a, b, c, zero], why: FIELD },
+        Ty::S(64) => Op::Checked { f: bfe_64::<S64>, d, s: [a, b, c, zero], why: FIELD },
+        Ty::S(_) => Op::Ternary { f: bfe::<S32>, d, a, b, c },
+        _ => Op::Ternary { f: bfe::<U32>, d, a, b, c },
+    })
 }
 
 /// `bfi f, a, b, c, d` and `lop3 d, a, b, c, table`
@@ -216,16 +232,16 @@ fn four(name: &str, ty: Ty, mods: Mods<'_>, mut operands: Operands<'_, '_>) -> D
     operands.expect(5)?;
     let d = [operands.destination(0, ty)?, operands.sink()];
     let (a, b) = (operands.source(1, ty)?, operands.source(2, ty)?);
-    let f: FMany = match (name, ty) {
-        ("bfi", Ty::B(32)) => bfi::<U32>,
-        ("bfi", Ty::B(64)) => bfi::<U64>,
-        ("lop3", Ty::B(32)) => {
-            let table = operands.immediate(4)?;
-            return Ok(Op::Many { f: lop3, d, s: [a, b, operands.source(3, ty)?, operands.constant(table)] });
-        }
-        _ => return Err(mods.unsupported()),
-    };
-    Ok(Op::Many { f, d, s: [a, b, operands.source(3, Ty::U(32))?, operands.source(4, Ty::U(32))?] })
+    if name == "lop3" && ty == Ty::B(32) {
+        let table = operands.immediate(4)?;
+        return Ok(Op::Many { f: lop3, d, s: [a, b, operands.source(3, ty)?, operands.constant(table)] });
+    }
+    let s = [a, b, operands.source(3, Ty::U(32))?, operands.source(4, Ty::U(32))?];
+    match (name, ty) {
+        ("bfi", Ty::B(32)) => Ok(Op::Many { f: bfi::<U32>, d, s }),
+        ("bfi", Ty::B(64)) => Ok(Op::Checked { f: bfi_64, d: d[0], s, why: FIELD }),
+        _ => Err(mods.unsupported()),
+    }
 }
 
 fn three_words(f: F3, mut operands: Operands<'_, '_>) -> Decoded {

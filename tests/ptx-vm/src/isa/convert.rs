@@ -48,6 +48,8 @@ enum Saturate {
 enum Shape {
     /// One to one.
     Scalar,
+    /// The bits, shifted up: f32 to f32, or bf16 to f32. A NaN keeps its payload, as on an H200.
+    Copy(u32),
     /// Operand a to the upper, b to the lower element of this many bits.
     Join(u32),
     /// Two elements of a register to two, with these widths.
@@ -59,6 +61,7 @@ impl Conversion {
     pub(crate) fn run(&self, a: u64, b: u64) -> u64 {
         match self.shape {
             Shape::Scalar => self.element(a),
+            Shape::Copy(shift) => (a << shift) & u64::MAX >> (64 - self.register),
             Shape::Join(bits) => self.element(a) << bits | self.element(b),
             Shape::Both { from, to } => self.element(a >> from) << to | self.element(a),
         }
@@ -198,6 +201,7 @@ pub(super) fn decode(mut mods: Mods<'_>, mut operands: Operands<'_, '_>) -> Deco
         (_, true) => Saturate::Unit,
         _ => Saturate::No,
     };
+    let shape = bit_copy(to, from, &modifiers).map_or(shape, Shape::Copy);
     let plan = operands.add_conversion(Conversion {
         from: from_side,
         to: to_side,
@@ -220,6 +224,16 @@ fn shape(to: Ty, from: Ty) -> Option<Shape> {
     }
 }
 
+/// How far the bits move in a conversion that only moves bits.
+fn bit_copy(to: Ty, from: Ty, m: &Modifiers) -> Option<u32> {
+    match (to, from) {
+        _ if m.integral.is_some() || m.sat || m.satfinite || m.relu => None,
+        (Ty::F32, Ty::Bf16) => Some(16),
+        (to, from) if to == from && to.is_float() => Some(0),
+        _ => None,
+    }
+}
+
 /// The forms that the ISA lists.
 fn allowed(to: Ty, from: Ty, shape: Shape, m: &Modifiers) -> bool {
     match shape {
@@ -238,6 +252,7 @@ fn allowed(to: Ty, from: Ty, shape: Shape, m: &Modifiers) -> bool {
                 && m.satfinite
                 && plain(m)
         }
+        Shape::Copy(_) => false,
         Shape::Both { .. } => to == Ty::F16x2 && m.round == Some(Round::Nearest) && !m.satfinite && plain(m),
     }
 }

@@ -100,13 +100,13 @@ fn sqrt<T: Real, const R: u8>(a: u64) -> u64 {
 fn fma<T: Real, const R: u8>(a: u64, b: u64, c: u64) -> u64 {
     if R == 0 { T::fma(a, b, c) } else { soft::fma(a, b, c, T::FORMAT, mode(R)) }
 }
-/// "Floating Point Instructions: abs". The ISA leaves a NaN's payload open; here only the sign changes.
+/// "Floating Point Instructions: abs". The ISA leaves a NaN's payload open; an H200 gives the canonical NaN.
 fn abs<T: Real>(a: u64) -> u64 {
-    a & T::FORMAT.magnitude_mask()
+    super::half::canonical(a & T::FORMAT.magnitude_mask(), T::FORMAT)
 }
 /// "Floating Point Instructions: neg"; NaN as `abs`.
 fn neg<T: Real>(a: u64) -> u64 {
-    a ^ T::FORMAT.sign(true)
+    super::half::canonical(a ^ T::FORMAT.sign(true), T::FORMAT)
 }
 /// "Floating Point Instructions: copysign": the sign of `a`, the magnitude of `b`.
 fn copysign<T: Real>(a: u64, b: u64) -> u64 {
@@ -134,7 +134,7 @@ fn max_nan<T: Real>(a: u64, b: u64) -> u64 {
 }
 /// `.xorsign.abs`: of the magnitudes, with the exclusive or of the signs.
 fn xorsign(a: u64, b: u64, f: F2) -> u64 {
-    f(abs::<Single>(a), abs::<Single>(b)) | ((a ^ b) & F32.sign(true))
+    super::half::xorsign(a, b, &F32, f)
 }
 
 /// Both halves of an `.f32x2`.

@@ -11,10 +11,8 @@ use crate::ty::Ty;
 
 /// `min`/`max` of any format: a NaN loses against a number unless `nan_wins`; two NaNs give the canonical one; -0.0 < +0.0.
 pub(super) fn extreme(a: u64, b: u64, format: &Format, largest: bool, nan_wins: bool) -> u64 {
-    let limit = format.infinity.unwrap_or(format.max);
-    let is_nan = |x: u64| x & format.magnitude_mask() > limit;
     let canonical = format.nan.unwrap_or(format.max);
-    match (is_nan(a), is_nan(b)) {
+    match (is_nan(a, format), is_nan(b, format)) {
         (true, true) => canonical,
         (true, false) | (false, true) if nan_wins => canonical,
         (true, false) => b,
@@ -22,6 +20,10 @@ pub(super) fn extreme(a: u64, b: u64, format: &Format, largest: bool, nan_wins: 
         (false, false) if (order(a, format) < order(b, format)) == largest => b,
         (false, false) => a,
     }
+}
+
+fn is_nan(bits: u64, format: &Format) -> bool {
+    bits & format.magnitude_mask() > format.infinity.unwrap_or(format.max)
 }
 
 /// Orders patterns as the numbers they stand for, -0.0 before +0.0.
@@ -67,13 +69,22 @@ fn fma_relu<T: Half>(a: u64, b: u64, c: u64) -> u64 {
 pub(super) fn relu(bits: u64, format: &Format) -> u64 {
     if bits >> (format.bits - 1) & 1 == 1 { 0 } else { bits }
 }
-/// "Half Precision Floating Point Instructions: abs"; of a NaN, whose payload the ISA leaves open, only the sign changes.
+/// "Half Precision Floating Point Instructions: abs". The ISA leaves a NaN's payload open; an H200 gives the canonical NaN.
 fn abs<T: Half>(a: u64) -> u64 {
-    a & 0x7FFF
+    canonical(a & 0x7FFF, T::FORMAT)
 }
 /// "Half Precision Floating Point Instructions: neg"; NaN as `abs`.
 fn neg<T: Half>(a: u64) -> u64 {
-    a ^ 0x8000
+    canonical(a ^ 0x8000, T::FORMAT)
+}
+/// The canonical NaN for every NaN.
+pub(super) fn canonical(bits: u64, format: &Format) -> u64 {
+    if is_nan(bits, format) { format.nan.unwrap_or(format.max) } else { bits }
+}
+/// `.xorsign.abs` around a minimum or maximum: of the magnitudes, with the exclusive or of the signs; a NaN stays canonical.
+pub(super) fn xorsign(a: u64, b: u64, format: &Format, f: F2) -> u64 {
+    let magnitude = f(a & format.magnitude_mask(), b & format.magnitude_mask());
+    if is_nan(magnitude, format) { magnitude } else { magnitude | ((a ^ b) & format.sign(true)) }
 }
 /// "Half Precision Floating Point Instructions: min"
 fn min<T: Half>(a: u64, b: u64) -> u64 {
@@ -92,16 +103,16 @@ fn max_nan<T: Half>(a: u64, b: u64) -> u64 {
 }
 /// `.xorsign.abs`: of the magnitudes, with the exclusive or of the signs.
 fn min_xor<T: Half>(a: u64, b: u64) -> u64 {
-    min::<T>(a & 0x7FFF, b & 0x7FFF) | ((a ^ b) & 0x8000)
+    xorsign(a, b, T::FORMAT, min::<T>)
 }
 fn max_xor<T: Half>(a: u64, b: u64) -> u64 {
-    max::<T>(a & 0x7FFF, b & 0x7FFF) | ((a ^ b) & 0x8000)
+    xorsign(a, b, T::FORMAT, max::<T>)
 }
 fn min_nan_xor<T: Half>(a: u64, b: u64) -> u64 {
-    min_nan::<T>(a & 0x7FFF, b & 0x7FFF) | ((a ^ b) & 0x8000)
+    xorsign(a, b, T::FORMAT, min_nan::<T>)
 }
 fn max_nan_xor<T: Half>(a: u64, b: u64) -> u64 {
-    max_nan::<T>(a & 0x7FFF, b & 0x7FFF) | ((a ^ b) & 0x8000)
+    xorsign(a, b, T::FORMAT, max_nan::<T>)
 }
 
 /// Low and high half of a packed register.

@@ -3,7 +3,7 @@
 use super::Decoded;
 use super::mods::Mods;
 use crate::lower::Operands;
-use crate::program::{F1, F2, F3, FMany, Op};
+use crate::program::{F1, F2, F3, FChecked, FMany, Op};
 use crate::ty::Ty;
 
 /// A width and signedness of integers held in the low bits of a register.
@@ -116,13 +116,13 @@ fn mad_hi_sat<T: Int>(a: u64, b: u64, c: u64) -> u64 {
 fn high<T: Int>(a: u64, b: u64) -> u64 {
     if T::BITS == 64 && !T::SIGNED { mul_hi_u64(a, b) } else { mul_hi::<T>(a, b) }
 }
-/// "Integer Arithmetic Instructions: div"; by zero it is unspecified, and the machine faults before it comes here.
-fn div<T: Int>(a: u64, b: u64) -> u64 {
-    T::value(a).checked_div(T::value(b)).map_or(0, T::wrap)
+/// "Integer Arithmetic Instructions: div"; by zero it is unspecified.
+fn div<T: Int>(s: [u64; 4]) -> Option<u64> {
+    T::value(s[0]).checked_div(T::value(s[1])).map(T::wrap)
 }
-/// "Integer Arithmetic Instructions: rem"; by zero as `div`.
-fn rem<T: Int>(a: u64, b: u64) -> u64 {
-    T::value(a).checked_rem(T::value(b)).map_or(0, T::wrap)
+/// "Integer Arithmetic Instructions: rem"; by zero it is unspecified.
+fn rem<T: Int>(s: [u64; 4]) -> Option<u64> {
+    T::value(s[0]).checked_rem(T::value(s[1])).map(T::wrap)
 }
 /// "Integer Arithmetic Instructions: abs"
 fn abs<T: Int>(a: u64) -> u64 {
@@ -200,11 +200,7 @@ pub(super) fn decode(name: &str, ty: Ty, mut mods: Mods<'_>, mut operands: Opera
         return Ok(Op::Unary { f, d: operands.destination(0, ty)?, a: operands.source(1, ty)? });
     }
     if matches!(name, "div" | "rem") {
-        mods.done()?;
-        operands.expect(3)?;
-        let f: F2 = if name == "div" { for_type!(ty, div) } else { for_type!(ty, rem) };
-        let d = operands.destination(0, ty)?;
-        return Ok(Op::Divide { f, d, a: operands.source(1, ty)?, b: operands.source(2, ty)? });
+        return division(name, ty, &mods, operands);
     }
     if let Some((f, wide)) = binary(name, ty, &mut mods) {
         mods.done()?;
@@ -218,6 +214,15 @@ pub(super) fn decode(name: &str, ty: Ty, mut mods: Mods<'_>, mut operands: Opera
     let result = if wide { double(ty) } else { ty };
     let d = operands.destination(0, result)?;
     Ok(Op::Ternary { f, d, a: operands.source(1, ty)?, b: operands.source(2, ty)?, c: operands.source(3, result)? })
+}
+
+fn division(name: &str, ty: Ty, mods: &Mods<'_>, mut operands: Operands<'_, '_>) -> Decoded {
+    mods.done()?;
+    operands.expect(3)?;
+    let f: FChecked = if name == "div" { for_type!(ty, div) } else { for_type!(ty, rem) };
+    let (d, zero) = (operands.destination(0, ty)?, operands.constant(0));
+    let s = [operands.source(1, ty)?, operands.source(2, ty)?, zero, zero];
+    Ok(Op::Checked { f, d, s, why: "division by zero" })
 }
 
 fn unary(name: &str, ty: Ty) -> Option<F1> {

@@ -38,7 +38,8 @@ impl Format {
     }
 }
 
-/// binary64. PTX leaves the payload of a double NaN open; this is the quiet NaN of IEEE 754.
+/// binary64. PTX leaves the sign and payload of a double NaN open (an H200 keeps those of an operand); here every NaN result is
+/// this quiet NaN.
 pub(crate) static F64: Format = Format::ieee(64, 52, 0x7FF8_0000_0000_0000);
 /// binary32; NaN results are 0x7FFFFFFF (PTX ISA, "Floating-point instructions"; CUDA C++ Programming Guide, floating-point standard).
 pub(crate) static F32: Format = Format::ieee(32, 23, 0x7FFF_FFFF);

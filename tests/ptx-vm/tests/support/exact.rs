@@ -1,4 +1,4 @@
-//! Rounding by search: the neighbours of a rational among all patterns of a format. Shares nothing with the machine.
+//! Rounding of rationals: the pattern below, the pattern above, and which is nearer. Shares nothing with the machine.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -34,8 +34,9 @@ pub enum Mode {
 pub const MODES: [(&str, Mode); 4] = [("rn", Mode::Nearest), ("rz", Mode::Zero), ("rm", Mode::Down), ("rp", Mode::Up)];
 
 fn power(exponent: i64) -> BigRational {
-    let power = BigRational::from(BigInt::one() << exponent.unsigned_abs());
-    if exponent < 0 { power.recip() } else { power }
+    let power = BigInt::one() << exponent.unsigned_abs();
+    let (numerator, denominator) = if exponent < 0 { (BigInt::one(), power) } else { (power, BigInt::one()) };
+    BigRational::new_raw(numerator, denominator)
 }
 
 impl Form {
@@ -57,22 +58,20 @@ impl Form {
 
     /// The value of a finite pattern.
     pub fn value(self, bits: u64) -> BigRational {
-        let magnitude = bits & !self.sign_bit();
-        let (exponent, fraction) = (magnitude >> self.mantissa, magnitude & ((1 << self.mantissa) - 1));
-        let significand = if exponent == 0 { fraction } else { fraction + (1 << self.mantissa) };
-        let scale = i64::try_from(exponent.max(1)).unwrap() - i64::from(self.bias) - i64::from(self.mantissa);
-        let value = BigRational::from(BigInt::from(significand)) * power(scale);
+        let value = self.value_of_magnitude(bits & !self.sign_bit());
         if bits & self.sign_bit() != 0 { -value } else { value }
     }
 
-    /// The magnitude pattern at or below a magnitude, by bisection: patterns are in the order of their values.
+    /// The magnitude pattern at or below a magnitude: the one with the same leading bit, then a step if it is above.
     fn below(self, magnitude: &BigRational) -> u64 {
-        let (mut low, mut high) = (0, self.max);
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            if self.value(middle) <= *magnitude { low = middle } else { high = middle - 1 }
-        }
-        low
+        let bits = |n: &BigInt| i64::try_from(n.bits()).unwrap();
+        let leading = bits(magnitude.numer()) - bits(magnitude.denom());
+        // 2^(leading-1) < magnitude < 2^(leading+1)
+        let lowest = 1 - i64::from(self.bias);
+        let exponent = [leading, leading - 1].into_iter().find(|e| power(*e) <= *magnitude).unwrap().max(lowest);
+        let steps = (magnitude / power(exponent - i64::from(self.mantissa))).to_integer();
+        let pattern = steps + (BigInt::from(exponent - lowest) << self.mantissa);
+        u64::try_from(pattern).unwrap_or(u64::MAX).min(self.max)
     }
 
     /// Rounds a value that is not zero. `saturate`: to the largest number instead of infinity.
@@ -80,13 +79,13 @@ impl Form {
         let negative = value.is_negative();
         let magnitude = value.abs();
         let below = self.below(&magnitude);
-        let remainder = &magnitude - self.value(below);
+        let remainder = &magnitude - self.value_of_magnitude(below);
         let sign = if negative { self.sign_bit() } else { 0 };
         if remainder.is_zero() {
             return sign | below;
         }
         // One step above the largest number stands for what would come next if the exponent went on.
-        let step = self.value_unbounded(below + 1) - self.value(below);
+        let step = self.value_of_magnitude(below + 1) - self.value_of_magnitude(below);
         let twice = remainder * BigRational::from(BigInt::from(2));
         let up = match mode {
             Mode::Nearest => twice > step || (twice == step && below & 1 == 1),
@@ -96,10 +95,6 @@ impl Form {
         };
         let above = if below < self.max { below + 1 } else { self.infinity.filter(|_| !saturate).unwrap_or(self.max) };
         sign | if up { above } else { below }
-    }
-
-    fn value_unbounded(self, magnitude: u64) -> BigRational {
-        Self { max: u64::MAX >> 1, ..self }.value_of_magnitude(magnitude)
     }
 
     fn value_of_magnitude(self, magnitude: u64) -> BigRational {

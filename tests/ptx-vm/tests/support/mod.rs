@@ -4,6 +4,8 @@
 pub mod exact;
 pub mod values;
 
+use std::hash::{Hash, Hasher};
+
 use ptx_vm::{Fault, FaultKind, Launch, LaunchError, Memory, Module};
 
 /// A kernel that applies a piece of PTX to a list of inputs, one thread each.
@@ -19,16 +21,16 @@ impl Snippet {
     pub fn new(types: &[&str], result: &str, body: &str) -> Self {
         let mut ptx = String::from(
             ".version 9.0\n.target sm_110a\n.address_size 64\n.visible .entry snippet(.param .u64 in, .param .u64 out, .param .u32 n)\n{\n\
-             .reg .pred %done, %pt;\n.reg .b32 %tid, %cta, %ntid, %count;\n.reg .b64 %in, %out, %at, %wide;\n.reg .b16 %narrow;\n\
+             .reg .pred %done, %pt;\n.reg .b32 %ux, %vx, %wx, %count;\n.reg .b64 %in, %out, %at, %wide;\n.reg .b16 %narrow;\n\
              .reg .b16 %t16a, %t16b;\n.reg .b32 %t32a, %t32b, %t32c;\n.reg .b64 %t64a, %t64b;\n.reg .pred %p, %q;\n",
         );
         for (index, ty) in types.iter().enumerate() {
             ptx += &format!(".reg .{ty} %a{index};\n");
         }
         ptx += &format!(
-            ".reg .{result} %d;\nmov.u32 %tid, %tid.x;\nmov.u32 %cta, %ctaid.x;\nmov.u32 %ntid, %ntid.x;\nmad.lo.u32 %tid, %cta, %ntid, %tid;\n\
-             ld.param.u32 %count, [n];\nsetp.ge.u32 %done, %tid, %count;\n@%done bra END;\n\
-             ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmul.wide.u32 %at, %tid, 8;\nadd.u64 %out, %out, %at;\n\
+            ".reg .{result} %d;\nmov.u32 %ux, %tid.x;\nmov.u32 %vx, %ctaid.x;\nmov.u32 %wx, %ntid.x;\nmad.lo.u32 %ux, %vx, %wx, %ux;\n\
+             ld.param.u32 %count, [n];\nsetp.ge.u32 %done, %ux, %count;\n@%done bra END;\n\
+             ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmul.wide.u32 %at, %ux, 8;\nadd.u64 %out, %out, %at;\n\
              mul.lo.u64 %at, %at, {};\nadd.u64 %in, %in, %at;\n",
             types.len()
         );
@@ -44,7 +46,7 @@ impl Snippet {
 
     /// The results for these inputs.
     pub fn try_run(&self, inputs: &[Vec<u64>]) -> Result<Vec<u64>, LaunchError> {
-        let module = Module::parse(&self.ptx).unwrap_or_else(|error| panic!("{error}\n{}", self.ptx));
+        let module = parsed(&self.ptx);
         let words: Vec<u64> = inputs
             .iter()
             .flat_map(|case| {
@@ -53,6 +55,7 @@ impl Snippet {
             })
             .collect();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        dump(&self.ptx, "in", &bytes);
         let mut memory = Memory::new();
         let (input, output) = (memory.input(bytes), memory.output(8 * inputs.len(), 0xEE));
         let count = u32::try_from(inputs.len()).expect("few inputs");
@@ -64,6 +67,7 @@ impl Snippet {
             .arg(count)
             .run(&mut memory)?;
         memory.check_written(output).expect("every thread writes its result");
+        dump(&self.ptx, "out", memory.bytes(output));
         Ok(memory
             .bytes(output)
             .chunks_exact(8)
@@ -122,9 +126,20 @@ pub fn module(parameters: usize, body: &str) -> String {
     )
 }
 
-/// Parses what must parse.
+/// Parses what must parse. The text is also dumped, for an assembler to judge.
 pub fn parsed(text: &str) -> Module {
+    dump(text, "ptx", text.as_bytes());
     Module::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// With `PTX_VM_DUMP` set to a folder, writes a file that belongs to a module there.
+fn dump(text: &str, extension: &str, bytes: &[u8]) {
+    if let Some(folder) = std::env::var_os("PTX_VM_DUMP") {
+        let mut hasher = std::hash::DefaultHasher::new();
+        text.hash(&mut hasher);
+        let file = std::path::Path::new(&folder).join(format!("{:016x}.{extension}", hasher.finish()));
+        std::fs::write(file, bytes).expect("PTX_VM_DUMP names a folder");
+    }
 }
 
 /// The fault of a launch that must fault.
