@@ -235,6 +235,8 @@ fn integers_to_floats() {
     }
 }
 
+type Rounding<T> = fn(T) -> T;
+
 #[test]
 fn floats_to_integers() {
     let mut values = patterns(F32, 800, 51);
@@ -243,7 +245,7 @@ fn floats_to_integers() {
             .map(|v| u64::from(v.to_bits())),
     );
     let inputs = single(values);
-    let exact: [(&str, fn(f64) -> f64); 4] =
+    let exact: [(&str, Rounding<f64>); 4] =
         [("rni", f64::round_ties_even), ("rzi", f64::trunc), ("rmi", f64::floor), ("rpi", f64::ceil)];
     for (suffix, round) in exact {
         for (ty, bits, low, high) in [
@@ -283,7 +285,7 @@ fn floats_to_integers() {
 #[test]
 fn integral_rounding_keeps_the_type() {
     let inputs = single(patterns(F32, 500, 52).into_iter().filter(|x| !F32.is_nan(*x)));
-    let table: [(&str, fn(f32) -> f32); 4] =
+    let table: [(&str, Rounding<f32>); 4] =
         [("rni", f32::round_ties_even), ("rzi", f32::trunc), ("rmi", f32::floor), ("rpi", f32::ceil)];
     for (suffix, round) in table {
         Snippet::new(&["b32"], "b32", &format!("cvt.{suffix}.f32.f32 %d, %a0;"))

@@ -279,10 +279,12 @@ fn packed_pairs_are_two_scalars() {
     }
 }
 
+type Relation = fn(f32, f32) -> bool;
+
 #[test]
 fn comparisons_with_and_without_order() {
     let inputs = pairs(F32, 200, 28);
-    let table: [(&str, fn(f32, f32) -> bool); 6] = [
+    let table: [(&str, Relation); 6] = [
         ("eq", |a, b| a == b),
         ("ne", |a, b| a != b),
         ("lt", |a, b| a < b),

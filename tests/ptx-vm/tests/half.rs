@@ -131,6 +131,8 @@ fn minimum_maximum_and_signs() {
     }
 }
 
+type Relation = fn(f32, f32) -> bool;
+
 #[test]
 fn comparisons() {
     for (name, form) in FORMATS {
@@ -143,22 +145,22 @@ fn comparisons() {
             }
         };
         let one = one_of(form);
-        let table: [(&str, fn(f32, f32) -> bool); 8] = [
+        let table: [(&str, Relation); 8] = [
             ("eq", |a, b| a == b),
-            ("ne", |a, b| a < b || a > b),
+            ("ne", |a, b| a.partial_cmp(&b).is_some_and(|order| order.is_ne())),
             ("lt", |a, b| a < b),
             ("le", |a, b| a <= b),
             ("gt", |a, b| a > b),
             ("ge", |a, b| a >= b),
             ("neu", |a, b| a != b),
-            ("ltu", |a, b| !(a >= b)),
+            ("ltu", |a, b| a.partial_cmp(&b).is_none_or(|order| order.is_lt())),
         ];
         for (op, f) in table {
             let holds = |x: &[u64], shift: u32| f(value(x[0] >> shift & 0xFFFF), value(x[1] >> shift & 0xFFFF));
             Snippet::new(&["b16", "b16"], "pred", &format!("setp.{op}.{name} %d, %a0, %a1;"))
                 .agrees(&inputs, |x| u64::from(holds(x, 0)));
             let packed = halves(&inputs, 36);
-            let each = |x: &[u64], set: u64| u64::from(holds(x, 0)) * set | (u64::from(holds(x, 16)) * set) << 16;
+            let each = |x: &[u64], set: u64| (u64::from(holds(x, 0)) * set) | ((u64::from(holds(x, 16)) * set) << 16);
             let words = ["b32", "b32"];
             let body = format!(
                 "setp.{op}.{name}x2 %p|%q, %a0, %a1;\nselp.b32 %t32a, 1, 0, %p;\nselp.b32 %t32b, 65536, 0, %q;\nor.b32 %d, %t32a, %t32b;"

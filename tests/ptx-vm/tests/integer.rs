@@ -76,7 +76,7 @@ fn multiply_add() {
     Snippet::new(&word, "b32", "mad.lo.s32 %d, %a0, %a1, %a2;")
         .agrees(&cases, |x| (x[0].wrapping_mul(x[1]).wrapping_add(x[2])) & mask(32));
     Snippet::new(&word, "b32", "mad.hi.u32 %d, %a0, %a1, %a2;")
-        .agrees(&cases, |x| ((x[0] * x[1] >> 32) + x[2]) & mask(32));
+        .agrees(&cases, |x| (((x[0] * x[1]) >> 32) + x[2]) & mask(32));
     Snippet::new(&word, "b32", "mad.hi.sat.s32 %d, %a0, %a1, %a2;").agrees(&cases, |x| {
         let sum = ((signed(x[0], 32) * signed(x[1], 32)) >> 32) + signed(x[2], 32);
         low(sum.clamp(-(1 << 31), (1 << 31) - 1), 32)
@@ -88,7 +88,7 @@ fn multiply_add() {
     Snippet::new(&word, "b32", "mad24.lo.u32 %d, %a0, %a1, %a2;")
         .agrees(&cases, |x| ((x[0] & 0xFF_FFFF) * (x[1] & 0xFF_FFFF) + x[2]) & mask(32));
     Snippet::new(&word, "b32", "mul24.hi.u32 %d, %a0, %a1;")
-        .agrees(&cases, |x| ((x[0] & 0xFF_FFFF) * (x[1] & 0xFF_FFFF) >> 16) & mask(32));
+        .agrees(&cases, |x| (((x[0] & 0xFF_FFFF) * (x[1] & 0xFF_FFFF)) >> 16) & mask(32));
 }
 
 #[test]
