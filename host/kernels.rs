@@ -2,7 +2,7 @@
 use crate::contract::geometry::SHAPES;
 use crate::error::{Error, Result};
 use crate::images::{self, Image, ImageKind};
-use crate::launch::{ContextId, Kernel};
+use crate::launch::{ContextId, Kernel, LaunchKernelEx};
 use crate::operator::{Operator, SinkKind};
 use crate::recipe::Nvfp4Recipe;
 use cust::CudaApiVersion;
@@ -24,6 +24,8 @@ pub(crate) struct Kernels {
     pub context: ContextId,
     /// Multiprocessors of the context's device.
     pub multiprocessors: u32,
+    /// How to launch them so that grids of a stream overlap: images from sm_90 on, whose kernels wait for the grid ahead.
+    pub overlap: Option<LaunchKernelEx>,
     /// Their code, which lives as long as they do.
     _module: Module,
 }
@@ -40,7 +42,8 @@ impl Kernels {
         let minor = attribute(device, DeviceAttribute::ComputeCapabilityMinor)?;
         let (image, module) = load_image((major, minor), driver_version()?)?;
         let multiprocessors = attribute(device, DeviceAttribute::MultiprocessorCount)?;
-        Ok(Self { entries: resolve(image, &module)?, image, context, multiprocessors, _module: module })
+        let overlap = if image.capability() >= (9, 0) { LaunchKernelEx::find() } else { None };
+        Ok(Self { entries: resolve(image, &module)?, image, context, multiprocessors, overlap, _module: module })
     }
 
     /// The kernel of an entry.

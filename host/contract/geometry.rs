@@ -142,6 +142,9 @@ fn grid(request: &Request, shape: &'static Shape, warps: u32, capacity: u32) -> 
     Launch { shape, grid: teams.div_ceil(teams_per_block), block, shared_bytes: 4 * (FIXED_WORDS + ring), team }
 }
 
+/// Largest supported R: grids of six blocks a row, and of rows up to a multiple of 128, stay below 2^31 blocks.
+pub const MAX_ROWS: u32 = 1 << 28;
+
 /// Threads of a block of modulation6.
 pub const MODULATION6_BLOCK: u32 = 128;
 

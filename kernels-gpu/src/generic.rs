@@ -34,7 +34,7 @@ pub fn any<M: Modulation, S: Sink>(a: &RowArguments) {
             S::store(a, sink, S::load(a, place), row, place, rounded);
             first += team.threads();
         }
-        S::pad_columns(a, row, team.thread);
+        S::pad_columns(a, row, team.thread, team.threads());
     } else if S::PADS_ROWS && row < a.rows.next_multiple_of(128) {
         S::pad_row(a, row, team.thread, team.threads());
     }

@@ -235,7 +235,7 @@ fn store<S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
         i += 1;
     }
     if row < a.rows {
-        S::pad_columns(a, row, team.thread);
+        S::pad_columns(a, row, team.thread, team.threads());
     }
 }
 

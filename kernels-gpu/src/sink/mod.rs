@@ -64,9 +64,9 @@ pub trait Sink {
     const TABLE: bool = false;
     /// Whether the layout has rows past R.
     const PADS_ROWS: bool = false;
-    /// Writes what the layout has to the right of `row`; `thread` counts from 0 within the row.
+    /// Writes what the layout has to the right of `row`; `thread` of `threads`.
     #[inline(always)]
-    fn pad_columns(_arguments: &RowArguments, _row: u32, _thread: u32) {}
+    fn pad_columns(_arguments: &RowArguments, _row: u32, _thread: u32, _threads: u32) {}
     /// Writes what the layout has for a row past R; `thread` of `threads`.
     #[inline(always)]
     fn pad_row(_arguments: &RowArguments, _row: u32, _thread: u32, _threads: u32) {}

@@ -59,11 +59,12 @@ impl<R: Recipe> Sink for Nvfp4<R> {
     }
 
     #[inline(always)]
-    fn pad_columns(a: &RowArguments, row: u32, thread: u32) {
-        let column = a.dim / swizzle::BLOCK + thread;
-        if column < a.column_groups * 4 {
+    fn pad_columns(a: &RowArguments, row: u32, thread: u32, threads: u32) {
+        let mut column = a.dim / swizzle::BLOCK + thread;
+        while column < a.column_groups * 4 {
             // SAFETY: a pad column of a real row, inside the layout.
             unsafe { ptx::store_8(a.block_scales + swizzle::offset(row, column, a.column_groups), 0) };
+            column += threads;
         }
     }
 
