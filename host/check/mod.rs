@@ -6,6 +6,8 @@
 mod alignment;
 mod list;
 mod sizes;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use list::OperandList;
 pub use sizes::{MAX_ROWS, Sizes};

@@ -1,6 +1,8 @@
 //! What several test programs need.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod random;
+
 use adaptive_layernorm_producers::named::{Call, Data, Tensor, Tensors};
 use adaptive_layernorm_producers::{Backend, Cpu, DType, Nvfp4Recipe, Operator, Reference};
 use safetensors::{Dtype, SafeTensors};
@@ -110,4 +112,27 @@ pub fn bytes(tensor: &Tensor) -> &[u8] {
         Data::U8(data) => data,
         other => panic!("expected u8, got {}", other.dtype()),
     }
+}
+
+/// How often a proptest tries, unless `PROPTEST_CASES` says otherwise; failing seeds are printed, not stored.
+pub fn tries(cases: u32) -> proptest::test_runner::Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
+    proptest::test_runner::Config { cases, failure_persistence: None, ..Default::default() }
+}
+
+/// The first byte in which two sets of outputs differ, in words.
+pub fn first_difference(expected: &Tensors, got: &Tensors) -> Option<String> {
+    assert!(expected.keys().eq(got.keys()));
+    for (name, tensor) in expected {
+        let (a, b) = (tensor.data.to_le_bytes(), got[name].data.to_le_bytes());
+        assert_eq!(a.len(), b.len(), "{name}");
+        if let Some(at) = (0..a.len()).find(|at| a[*at] != b[*at]) {
+            let count = a.iter().zip(&b).filter(|(a, b)| a != b).count();
+            let (shape, expected, got) = (&tensor.shape, a[at], b[at]);
+            return Some(format!(
+                "{name} {shape:?}: byte {at} is {got:#04x}, expected {expected:#04x}; {count} bytes differ"
+            ));
+        }
+    }
+    None
 }
