@@ -35,7 +35,10 @@ fn f32_of_every_e4m3() {
     for (code, from_table) in every_code().zip(table) {
         let values = [code.to_f32(), reference::e4m3::decode(code), F8E4M3::from_bits(code.to_bits()).to_f32()];
         for value in values {
-            assert!(value.to_bits() == from_table.to_bits() || value.is_nan() && from_table.is_nan(), "{code:?}: {value}");
+            assert!(
+                value.to_bits() == from_table.to_bits() || value.is_nan() && from_table.is_nan(),
+                "{code:?}: {value}"
+            );
         }
         assert_eq!(code.is_nan(), from_table.is_nan());
     }
