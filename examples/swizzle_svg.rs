@@ -34,19 +34,15 @@ fn main() {
     println!("</svg>");
 }
 
-/// The four scale bytes of a row as the matrix has them.
+/// The scale bytes of a row as the matrix has them.
 fn in_matrix(row: u32) {
-    for column in 0..COLUMNS {
-        cell(MATRIX + u64::from(column) * BYTE.0, TOP + u64::from(row) * ROW_HEIGHT, ROW_HEIGHT, row);
-    }
+    strip((MATRIX, TOP + u64::from(row) * ROW_HEIGHT), ROW_HEIGHT, row);
 }
 
-/// The same bytes where memory has them.
+/// The same bytes where memory has them: the four columns lie together.
 fn in_memory(row: u32) {
-    for column in 0..COLUMNS {
-        let (x, y) = place(row, column);
-        cell(x, y, BYTE.1, row);
-    }
+    assert!((0..COLUMNS).all(|column| offset(row, column, GROUPS) == offset(row, 0, GROUPS) + u64::from(column)));
+    strip(place(row, 0), BYTE.1, row);
 }
 
 /// Where the drawing of memory has a byte.
@@ -55,8 +51,9 @@ fn place(row: u32, column: u32) -> (u64, u64) {
     (MEMORY + at % LINE * BYTE.0, TOP + at / LINE * BYTE.1)
 }
 
-fn cell(x: u64, y: u64, height: u64, row: u32) {
-    let (width, colour) = (BYTE.0, COLOURS[(row / 32) as usize]);
+/// The bytes of a row.
+fn strip((x, y): (u64, u64), height: u64, row: u32) {
+    let (width, colour) = (u64::from(COLUMNS) * BYTE.0, COLOURS[(row / 32) as usize]);
     println!(r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}"/>"#);
 }
 
@@ -66,16 +63,12 @@ fn labels() {
     for row in (0..TILE_ROWS).step_by(32) {
         text(MATRIX - 8, TOP + u64::from(row) * ROW_HEIGHT + 12, "end", &row.to_string());
     }
-    for row in 0..TILE_ROWS {
-        for column in 0..COLUMNS {
-            let (x, y) = place(row, column);
-            println!(
-                r#"<text x="{}" y="{}" font-size="8.5" text-anchor="middle">{row}.{column}</text>"#,
-                x + 14,
-                y + 13
-            );
-        }
+    println!(r#"<g font-size="8.5" text-anchor="middle">"#);
+    for (row, column) in (0..TILE_ROWS).flat_map(|row| (0..COLUMNS).map(move |column| (row, column))) {
+        let (x, y) = place(row, column);
+        println!(r#"<text x="{}" y="{}">{row}.{column}</text>"#, x + BYTE.0 / 2, y + 13);
     }
+    println!("</g>");
     for at in (0..TILE_BYTES).step_by(16) {
         text(MEMORY - 6, TOP + at / LINE * BYTE.1 + 14, "end", &at.to_string());
     }
