@@ -1,0 +1,58 @@
+//! The command line: which commands there are, and what all of them share.
+use crate::failure::Outcome;
+use crate::ui::Ui;
+use crate::{check, demo, info, run};
+use adaptive_layernorm_producers::{Nvfp4Recipe, Operator};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand};
+
+/// LayerNorm, adaptive modulation and FP8 or NVFP4 quantisation in one pass, the same bytes on every GPU and on the CPU.
+#[derive(Debug, Parser)]
+#[command(name = "adaln", version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// Print results and errors only: no progress bars, no notes
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  adaln demo                                    every operator on typical shapes, with times and accuracy
+  adaln run ada_layer_norm_quant_fp8_bf16 --input in.safetensors --output out.safetensors
+  adaln check --cases 1000                      random calls against the plain reference
+  adaln info                                    kernel images shipped, GPU found, image chosen
+
+Exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Run(run::Args),
+    Check(check::Args),
+    Info(info::Args),
+}
+
+impl Cli {
+    /// Does what was asked for.
+    pub fn run(&self) -> Outcome {
+        let ui = Ui { quiet: self.quiet };
+        match &self.command {
+            Command::Demo(args) => demo::run(args, ui),
+            Command::Run(args) => run::run(args, ui),
+            Command::Check(args) => check::run(args, ui),
+            Command::Info(args) => info::run(args, ui),
+        }
+    }
+}
+
+/// Reads the name of an operator.
+pub fn operator() -> impl TypedValueParser<Value = Operator> {
+    PossibleValuesParser::new(Operator::ALL.map(Operator::name)).try_map(|name| name.parse::<Operator>())
+}
+
+/// Reads the name of a recipe.
+pub fn recipe() -> impl TypedValueParser<Value = Nvfp4Recipe> {
+    PossibleValuesParser::new(Nvfp4Recipe::ALL.map(Nvfp4Recipe::name)).try_map(|name| name.parse::<Nvfp4Recipe>())
+}

@@ -1,0 +1,39 @@
+//! `adaln`: the library's operators on a command line.
+//!
+//! Reading order: `cli` (the commands), `backend` (what runs them), `run`, `demo`, `check`, `info` (one file a command);
+//! `tensor_file` (safetensors in and out), `inputs` (random operands), `exact` and `dequantise` (the error against float64),
+//! `table` (what is printed).
+//!
+//! Results go to stdout, everything else to stderr. Exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input.
+#![deny(unsafe_code)]
+
+mod backend;
+mod check;
+mod cli;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod demo;
+mod dequantise;
+mod difference;
+mod exact;
+mod failure;
+mod info;
+mod inputs;
+mod run;
+mod seed_shapes;
+mod table;
+mod tensor_file;
+mod ui;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::Cli::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            ui::error(&failure);
+            failure.exit_code()
+        }
+    }
+}
