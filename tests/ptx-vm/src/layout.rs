@@ -8,8 +8,8 @@ use crate::program::{AccessSpace, Extent};
 
 /// log2 of a buffer's slot.
 pub(crate) const SLOT_BITS: u32 = 36;
-/// Most buffers of a launch.
-pub(crate) const MAX_BUFFERS: usize = 0x700;
+/// Most buffers of a launch, those of the module included.
+pub(crate) const MAX_BUFFERS: usize = 1700;
 /// Generic address of the shared window.
 pub(crate) const SHARED_WINDOW: u64 = 0x7F1 << SLOT_BITS;
 /// Generic address of the local window.

@@ -27,7 +27,7 @@ impl From<(u32, u32, u32)> for Dim3 {
 impl Dim3 {
     /// Number of elements.
     pub(crate) fn volume(self) -> u64 {
-        self.0.iter().map(|n| u64::from(*n)).product()
+        self.0.iter().fold(1, |volume: u64, n| volume.saturating_mul(u64::from(*n)))
     }
 
     /// Coordinates of the element with this linear index, x fastest.

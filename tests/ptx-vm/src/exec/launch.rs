@@ -138,6 +138,9 @@ impl<'m> Launch<'m> {
         let program = self.module.program(&self.entry).ok_or_else(|| LaunchError::UnknownEntry(self.entry.clone()))?;
         self.check_arguments(program)?;
         self.options.check_geometry(program)?;
+        if memory.buffers.len() + program.buffers.len() > crate::layout::MAX_BUFFERS {
+            return Err(LaunchError::Geometry("more buffers than there are addresses for".into()));
+        }
         grid::run(self.module, program, &self.arguments, self.options, memory)
     }
 
@@ -185,6 +188,10 @@ impl Options {
             return fail("the entry has no unsized shared array".into());
         }
         let shared = crate::layout::span(&program.shared) + u64::from(self.dynamic_shared);
+        let private = crate::layout::span(&program.local).max(crate::layout::span(&program.param));
+        if private > 512 * 1024 {
+            return fail(format!("{private} bytes of local or param memory per thread"));
+        }
         if shared > 227 * 1024 + crate::layout::SPACE_BASE + 4096 {
             return fail(format!("{shared} bytes of shared memory"));
         }

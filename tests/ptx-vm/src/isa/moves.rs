@@ -34,7 +34,11 @@ fn pack(ty: Ty, mods: &Mods<'_>, mut operands: Operands<'_, '_>) -> Decoded {
     let vector = usize::from(operands.is_vector(1));
     let (element, count) = operands.element_type(vector)?;
     let elements = u32::try_from(count).unwrap_or(0);
-    if !matches!(ty, Ty::B(16 | 32 | 64)) || element.bits() * elements != ty.bits() || element.bits() < 8 {
+    if !matches!(ty, Ty::B(16 | 32 | 64))
+        || element.bits() * elements != ty.bits()
+        || element.bits() < 8
+        || elements < 2
+    {
         return Err(mods.unsupported());
     }
     if vector == 1 {

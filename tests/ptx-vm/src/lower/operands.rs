@@ -291,6 +291,9 @@ impl Lower<'_> {
 /// A constant as bits of a type; it must fit.
 fn constant_bits(number: Number, negative: bool, ty: Ty) -> Found<u64> {
     let bits = ty.bits();
+    if bits > 64 {
+        return wrong("a constant of more than 64 bits");
+    }
     let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
     match (number, ty) {
         (Number::Integer(value), _) if !ty.is_float() && ty != Ty::Pred => {

@@ -112,13 +112,9 @@ impl Memory {
         Self::default()
     }
 
-    /// Adds a buffer.
-    ///
-    /// # Panics
-    /// With more than 1,700 buffers, for want of address space.
+    /// Adds a buffer. A launch refuses more than 1,700 of them, for want of address space.
     pub fn add(&mut self, buffer: Buffer) -> Handle {
         let index = self.buffers.len();
-        assert!(index < layout::MAX_BUFFERS - 64, "too many buffers");
         let address = layout::buffer_address(index, buffer.alignment);
         let length = buffer.bytes.len();
         self.buffers.push(Stored {
@@ -141,22 +137,16 @@ impl Memory {
         self.add(Buffer::output(length, poison))
     }
 
-    /// The bytes of a buffer as they are now; unwritten bytes of an output hold its poison.
-    ///
-    /// # Panics
-    /// If the handle is of another memory that has more buffers.
+    /// The bytes of a buffer as they are now; unwritten bytes of an output hold its poison. Empty for a handle of another memory.
     #[must_use]
     pub fn bytes(&self, handle: Handle) -> &[u8] {
-        &self.buffers[handle.index].bytes
+        self.buffers.get(handle.index).map_or(&[], |stored| &stored.bytes)
     }
 
     /// Offsets of a buffer that no launch has written.
-    ///
-    /// # Panics
-    /// If the handle is of another memory that has more buffers.
     #[must_use]
     pub fn unwritten(&self, handle: Handle) -> Vec<Range<usize>> {
-        let stored = &self.buffers[handle.index];
+        let Some(stored) = self.buffers.get(handle.index) else { return Vec::new() };
         match &stored.written {
             Some(written) => false_ranges(written),
             None if stored.bytes.is_empty() => Vec::new(),

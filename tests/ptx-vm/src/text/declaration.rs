@@ -8,6 +8,10 @@ use crate::ty::Ty;
 
 type Parsed<T> = Result<T, Failure>;
 
+/// Limits that keep a wrong text from asking for the host's memory.
+const MAX_ALIGN: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 30;
+
 /// The state space named by a directive.
 pub(super) fn state_space(word: &str) -> Option<StateSpace> {
     Some(match word {
@@ -53,8 +57,8 @@ impl Parser<'_> {
         }
         let Some(ty) = ty else { return self.expected("a type") };
         let align = align.unwrap_or(ty.bytes());
-        if !align.is_power_of_two() {
-            return self.expected("an alignment that is a power of two");
+        if !align.is_power_of_two() || align > MAX_ALIGN {
+            return self.expected("an alignment that is a power of two, at most 2^20");
         }
         self.declarator(space, ty, align, external)
     }
@@ -87,6 +91,9 @@ impl Parser<'_> {
         if bytes.is_none() && !(external && space == StateSpace::Shared) {
             return self.unsupported("an array without a size");
         }
+        if bytes.is_some_and(|bytes| bytes > MAX_BYTES) {
+            return self.unsupported("a variable of more than 2^30 bytes");
+        }
         let initial = if self.eat('=') { Some(self.initialiser(ty)?) } else { None };
         if initial.as_ref().is_some_and(|i| bytes.is_none_or(|b| i.len() as u64 > b)) {
             return self.expected("an initialiser that fits");
@@ -100,7 +107,7 @@ impl Parser<'_> {
         }
         let mut bytes = Vec::new();
         while !self.eat('}') {
-            bytes.extend(self.initialiser(ty)?);
+            bytes.extend(self.nested(|parser| parser.initialiser(ty))?);
             self.eat(',');
         }
         Ok(bytes)

@@ -30,7 +30,7 @@ pub(crate) fn line_text(text: &str, line: u32) -> String {
 /// Parses a whole module.
 pub(crate) fn parse(text: &str) -> Parsed<Module> {
     let spots = lex(text).map_err(|(line, kind)| Failure { line, kind })?;
-    let mut parser = Parser { spots, at: 0 };
+    let mut parser = Parser { spots, at: 0, depth: 0 };
     let mut module = Module::default();
     while !parser.finished() {
         parser.module_item(&mut module)?;
@@ -42,11 +42,26 @@ pub(crate) fn parse(text: &str) -> Parsed<Module> {
 pub(super) struct Parser<'a> {
     spots: Vec<Spot<'a>>,
     at: usize,
+    depth: u32,
 }
+
+/// Braces deeper than this are refused.
+const MAX_DEPTH: u32 = 200;
 
 impl<'a> Parser<'a> {
     pub(super) fn finished(&self) -> bool {
         self.at >= self.spots.len()
+    }
+
+    /// Parses something that may contain itself.
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            return self.expected("less nesting");
+        }
+        self.depth += 1;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
     }
 
     pub(super) fn line(&self) -> u32 {

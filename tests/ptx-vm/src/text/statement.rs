@@ -12,6 +12,10 @@ type Parsed<T> = Result<T, Failure>;
 impl Parser<'_> {
     /// Statements up to and with the closing brace.
     pub(super) fn statements(&mut self) -> Parsed<Vec<Statement>> {
+        self.nested(Self::statements_inside)
+    }
+
+    fn statements_inside(&mut self) -> Parsed<Vec<Statement>> {
         let mut statements = Vec::new();
         while !self.eat('}') {
             if self.finished() {
@@ -116,13 +120,13 @@ impl Parser<'_> {
 
     fn simple_operand(&mut self) -> Parsed<Operand> {
         if self.eat('{') {
-            return Ok(Operand::Vector(self.operands_until('}')?));
+            return Ok(Operand::Vector(self.nested(|parser| parser.operands_until('}'))?));
         }
         if self.eat('(') {
-            return Ok(Operand::List(self.operands_until(')')?));
+            return Ok(Operand::List(self.nested(|parser| parser.operands_until(')'))?));
         }
         if self.eat('[') {
-            return self.address();
+            return self.nested(Self::address);
         }
         if self.eat('!') {
             return Ok(Operand::Not(self.word()?.to_owned()));
@@ -159,7 +163,7 @@ impl Parser<'_> {
         if self.eat('+') {
             offset = self.offset()?;
         } else if self.eat('-') {
-            offset = -self.offset()?;
+            offset = self.offset()?.wrapping_neg();
         }
         self.require(']')?;
         Ok(Operand::Address { base, offset })
