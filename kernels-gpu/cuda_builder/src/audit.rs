@@ -6,7 +6,7 @@
 
 use crate::ptx::{self, Entry};
 use crate::ptxas::Resources;
-use crate::targets::TargetList;
+use crate::targets::{Target, TargetList};
 use serde::Deserialize;
 
 /// What the audit counted in an entry; the manifest records it.
@@ -44,6 +44,16 @@ pub fn audit_ptx(text: &str, list: &TargetList) -> Vec<String> {
         findings.extend(found.map(|what| format!("{}: {what}", entry.name)));
     }
     findings
+}
+
+/// Checks that PTX is that of its target: targets share cargo's folder, and an older one's PTX would assemble for a newer one.
+pub fn audit_target(text: &str, target: &Target) -> Vec<String> {
+    let head = format!(".version {}\n.target {}\n", target.ptx_version(), target.name);
+    if text.starts_with(&head) {
+        return vec![];
+    }
+    let found = text.lines().take(2).collect::<Vec<_>>().join(", ");
+    vec![format!("the PTX begins with `{found}`; was another build running in the same folder?")]
 }
 
 /// Checks what ptxas reported; one sentence for every finding.

@@ -1,7 +1,7 @@
 //! Small samples of bad PTX, one for each rule.
 
 use super::*;
-use crate::targets::{Rule, TargetList};
+use crate::targets::{Kind, Rule, Target, TargetList};
 
 fn list() -> TargetList {
     let rule = |entry: &str, barriers, wide_loads| Rule { entry: entry.to_owned(), barriers, wide_loads };
@@ -94,4 +94,15 @@ fn an_empty_module_and_an_unmatched_entry_are_found() {
     assert_eq!(audit_ptx(".version 7.0\n", &list()), ["there is no entry"]);
     let no_rules = TargetList { targets: vec![], rules: vec![] };
     assert_eq!(audit_ptx(&module("k", ""), &no_rules), ["k: no rule of the target list matches this entry"]);
+}
+
+#[test]
+fn the_ptx_of_another_target_is_found() {
+    let target = Target { name: "sm_90".to_owned(), kind: Kind::Ptx, ptx: 80, cfg: vec![] };
+    assert_eq!(audit_target(".version 8.0\n.target sm_90\n.address_size 64\n", &target), Vec::<String>::new());
+    for other in
+        [".version 7.0\n.target sm_80\n", ".version 8.0\n.target sm_90a\n", ".version 7.8\n.target sm_90\n", ""]
+    {
+        assert_eq!(audit_target(other, &target).len(), 1, "{other}");
+    }
 }

@@ -1,6 +1,6 @@
 //! One target's images: compile, assemble, audit, compress.
 
-use crate::audit::{audit_ptx, audit_resources, count};
+use crate::audit::{audit_ptx, audit_resources, audit_target, count};
 use crate::compile::Job;
 use crate::digest::sha256_hex;
 use crate::error::{CudaBuilderError, Result};
@@ -30,7 +30,7 @@ pub(crate) fn build(job: &Job<'_>, ptxas: &Ptxas, folder: &Path, dump: Option<&P
     keep(dump, &format!("{}.ptx", job.target.name), text.as_bytes())?;
     let (cubin, resources) = assemble(&job.target.name, ptxas, &text)?;
     keep(dump, &format!("{}.cubin", job.target.name), &cubin)?;
-    let findings = [audit_ptx(&text, job.list), audit_resources(&resources)].concat();
+    let findings = [audit_target(&text, job.target), audit_ptx(&text, job.list), audit_resources(&resources)].concat();
     if !findings.is_empty() {
         return Err(CudaBuilderError::Audit { target: job.target.name.clone(), findings });
     }

@@ -127,8 +127,10 @@ pub fn venv(root: &Path) -> PathBuf {
 }
 
 /// Cargo's target folder of one worker: two targets can build at a time, and `core` is built once a worker, not once a target.
+/// In a build script it is below `OUT_DIR`.
 pub(crate) fn target_dir(root: &Path, worker: usize) -> PathBuf {
-    let all = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let given = ["CARGO_TARGET_DIR", "OUT_DIR"].into_iter().find_map(std::env::var_os);
+    let all = given.map_or_else(|| root.join("target"), PathBuf::from);
     std::path::absolute(&all).unwrap_or(all).join(format!("kernels/{worker}"))
 }
 
