@@ -348,7 +348,13 @@ pub enum Error {
 #[cfg(feature = "cuda")]
 impl Error {
     pub(crate) fn driver(call: &'static str, error: cust::error::CudaError) -> Self {
-        Self::Driver { call, code: error as u32, message: error.to_string() }
+        use std::fmt::Write;
+        let mut message = String::new();
+        // The text comes from the driver, which may not know it.
+        if write!(message, "{error}").is_err() {
+            message = format!("{error:?}");
+        }
+        Self::Driver { call, code: error as u32, message }
     }
 }
 

@@ -98,7 +98,7 @@ fn load_image(capability: (u32, u32), driver: (u32, u32)) -> Result<(&'static Im
         }
     }
     let error = refused.unwrap_or(cust::error::CudaError::InvalidImage);
-    Err(Error::Load { image: best.to_string(), message: error.to_string() })
+    Err(Error::Load { image: best.to_string(), message: Error::driver("cuModuleLoad", error).to_string() })
 }
 
 fn attribute(device: &Device, attribute: DeviceAttribute) -> Result<u32> {

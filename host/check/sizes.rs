@@ -2,12 +2,10 @@
 use crate::contract::sum_tree::MAX_DIM;
 use crate::error::{Error, Result};
 use crate::formats::swizzled_sf_size;
-use crate::operator::{Axis, OperandSpec, Operator, SinkKind};
+use crate::operator::{Axis, OperandSpec, Operator};
 
-/// Most rows of a row operator: a grid has fewer than 2^31 blocks, and NVFP4's padding rows need blocks too.
-///
-/// modulation6, which has six blocks a row, takes a sixth of it.
-pub const MAX_ROWS: u32 = (1 << 31) - 128;
+/// Largest supported R.
+pub use crate::contract::geometry::MAX_ROWS;
 
 /// The sizes of a call that passed the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +39,9 @@ pub(crate) fn dim(operator: Operator, operand: &'static str, got: usize) -> Resu
 
 /// R, if it is not too large.
 pub(crate) fn rows(operator: Operator, operand: &'static str, got: usize) -> Result<u32> {
-    let expected = if operator.sink() == SinkKind::SixBf16 { MAX_ROWS / 6 } else { MAX_ROWS };
     match u32::try_from(got) {
-        Ok(rows) if rows <= expected => Ok(rows),
-        _ => Err(Error::TooManyRows { operator, operand, expected, got }),
+        Ok(rows) if rows <= MAX_ROWS => Ok(rows),
+        _ => Err(Error::TooManyRows { operator, operand, expected: MAX_ROWS, got }),
     }
 }
 

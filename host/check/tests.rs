@@ -136,7 +136,7 @@ fn the_end_of_the_address_space_is_not_passed() {
 
 #[test]
 fn sizes_that_no_memory_has_are_refused() {
-    // The most rows of the longest rows: 2^55 elements are a length like any other.
+    // The most rows of the longest rows: 2^52 elements are a length like any other.
     let huge = Call { rows: MAX_ROWS as usize, dim: 1 << 24, scale: (0x2000, 1 << 24), shift: (0x3000, 1 << 24), ..GOOD };
     let expected = u64::from(MAX_ROWS) << 24;
     assert_eq!(huge.check(), Err(Error::Length { operator: FP8, operand: "x", expected, got: 256 }));
@@ -144,12 +144,12 @@ fn sizes_that_no_memory_has_are_refused() {
     let error = Error::TooManyRows { operator: FP8, operand: "x", expected: MAX_ROWS, got: MAX_ROWS as usize + 1 };
     assert_eq!(more.check(), Err(error));
     let six = six_way::<Device>(SixWay {
-        adaln_params: input(0x1000, 6 * (MAX_ROWS as usize / 6 + 1)),
+        adaln_params: input(0x1000, 6 * (MAX_ROWS as usize + 1)),
         layer_modulation: input(0x2000, 6),
         out: [0; 6].map(|_| output(0, 0)),
     });
-    let rows = MAX_ROWS / 6;
-    let error = Error::TooManyRows { operator: SIX, operand: "adaln_params", expected: rows, got: rows as usize + 1 };
+    let got = MAX_ROWS as usize + 1;
+    let error = Error::TooManyRows { operator: SIX, operand: "adaln_params", expected: MAX_ROWS, got };
     assert_eq!(six.err(), Some(error));
 }
 

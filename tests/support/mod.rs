@@ -1,6 +1,7 @@
 //! What several test programs need.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod golden;
 pub mod random;
 
 use adaptive_layernorm_producers::named::{Call, Data, Tensor, Tensors};

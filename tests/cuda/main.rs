@@ -1,0 +1,15 @@
+//! The GPU gives the CPU's bytes. Needs a GPU and the feature `cuda`.
+//!
+//! Without a GPU every test prints that it was skipped and passes; `ADALN_REQUIRE_GPU=1` makes that a failure. The program
+//! finds its fixtures wherever it is run (`ADALN_FIXTURES`), so it can be built elsewhere against a stub of libcuda.
+#![cfg(feature = "cuda")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod device_call;
+mod gpu;
+mod graph;
+mod large;
+mod parity;
+mod run_time;
