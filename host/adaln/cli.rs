@@ -1,7 +1,7 @@
 //! The command line: which commands there are, and what all of them share.
 use crate::failure::Outcome;
 use crate::ui::Ui;
-use crate::{check, demo, info, run};
+use crate::{check, demo, diff, info, run};
 use adaptive_layernorm_producers::{Nvfp4Recipe, Operator};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
@@ -31,6 +31,7 @@ enum Command {
     Demo(demo::Args),
     Run(run::Args),
     Check(check::Args),
+    Diff(diff::Args),
     Info(info::Args),
 }
 
@@ -42,6 +43,7 @@ impl Cli {
             Command::Demo(args) => demo::run(args, ui),
             Command::Run(args) => run::run(args, ui),
             Command::Check(args) => check::run(args, ui),
+            Command::Diff(args) => diff::run(args, ui),
             Command::Info(args) => info::run(args, ui),
         }
     }

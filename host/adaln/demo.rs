@@ -25,6 +25,9 @@ pub struct Args {
     /// The recipe of NVFP4 operators (repeat for more) [default: the GPU's native one; transformer-engine on the CPU]
     #[arg(long, value_name = "RECIPE", value_parser = cli::recipe())]
     recipe: Vec<Nvfp4Recipe>,
+    /// Only this shape instead of the seed shapes (repeat for more)
+    #[arg(long, value_name = "RxD")]
+    shape: Vec<Extents>,
     #[command(flatten)]
     backend: BackendArgs,
     #[command(flatten)]
@@ -62,7 +65,10 @@ fn work(args: &Args, native: Nvfp4Recipe) -> Vec<(Call, Extents)> {
     let operators = if args.operator.is_empty() { Operator::ALL.to_vec() } else { args.operator.clone() };
     let recipes = if args.recipe.is_empty() { vec![native] } else { args.recipe.clone() };
     let calls = operators.into_iter().flat_map(|operator| calls(operator, &recipes));
-    calls.flat_map(|call| seed_shapes::of(call.operator).into_iter().map(move |extents| (call, extents))).collect()
+    let shapes = |call: &Call| {
+        if args.shape.is_empty() { seed_shapes::of(call.operator) } else { args.shape.clone() }
+    };
+    calls.flat_map(|call| shapes(&call).into_iter().map(move |extents| (call, extents))).collect()
 }
 
 /// The operator with each recipe, if it takes one.

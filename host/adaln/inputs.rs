@@ -7,6 +7,7 @@ use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::fmt;
+use std::str::FromStr;
 
 /// The shape of a call: the axes in place of R, D, and the chunks of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +26,6 @@ impl Extents {
         Self { leading: leading.into(), dim, chunks: 2 }
     }
 
-    /// R.
-    pub fn rows(&self) -> usize {
-        self.leading.iter().product()
-    }
-
     fn of(&self, spec: &OperandSpec) -> Vec<usize> {
         let mut shape = Vec::new();
         for axis in spec.shape {
@@ -45,6 +41,22 @@ impl Extents {
             }
         }
         shape
+    }
+}
+
+/// Reads `RxD`, or `BxSxD` and so on: the last number is D.
+impl FromStr for Extents {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let axes: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
+        match axes.as_deref() {
+            Ok([leading @ .., dim]) if !leading.is_empty() => {
+                let elements = leading.iter().try_fold(*dim, |product, axis| product.checked_mul(*axis));
+                elements.map(|_| Self::new(leading, *dim)).ok_or_else(|| "the shape is too large".to_owned())
+            }
+            _ => Err("expected RxD, for example 2520x3072".to_owned()),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `adaln`: the library's operators on a command line.
 //!
-//! Reading order: `cli` (the commands), `backend` (what runs them), `run`, `demo`, `check`, `info` (one file a command);
+//! Reading order: `cli` (the commands), `backend` (what runs them), `run`, `demo`, `check`, `diff`, `info` (one file or folder a command);
 //! `tensor_file` (safetensors in and out), `inputs` (random operands), `exact` and `dequantise` (the error against float64),
 //! `table` (what is printed).
 //!
@@ -14,6 +14,7 @@ mod cli;
 mod cuda;
 mod demo;
 mod dequantise;
+mod diff;
 mod difference;
 mod exact;
 mod failure;

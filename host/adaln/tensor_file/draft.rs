@@ -47,20 +47,6 @@ impl Draft {
 
 /// The system's own words, without the temporary name that tempfile adds.
 fn plain(error: &std::io::Error) -> String {
-    match error.raw_os_error().or_else(|| os_code(error)) {
-        Some(code) => std::io::Error::from_raw_os_error(code).to_string(),
-        None => error.kind().to_string(),
-    }
-}
-
-/// The system's number in an error that tempfile wrapped.
-fn os_code(error: &std::io::Error) -> Option<i32> {
-    let mut source = error.get_ref().and_then(|inner| inner.source());
-    while let Some(inner) = source {
-        if let Some(code) = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
-            return Some(code);
-        }
-        source = inner.source();
-    }
-    None
+    let text = error.to_string();
+    text.split(" at path ").next().unwrap_or(&text).to_owned()
 }

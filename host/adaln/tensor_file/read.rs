@@ -7,7 +7,6 @@ use crate::failure::{Failure, Outcome};
 use adaptive_layernorm_producers::DType;
 use adaptive_layernorm_producers::named::{Data, Tensor};
 use safetensors::tensor::{Metadata, TensorInfo};
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -68,11 +67,6 @@ impl TensorFile {
     /// Whether there is a tensor of this name.
     pub fn has(&self, name: &str) -> bool {
         self.header.info(name).is_some()
-    }
-
-    /// What the writer said about the file.
-    pub fn facts(&self) -> HashMap<String, String> {
-        self.header.metadata().clone().unwrap_or_default()
     }
 
     /// The element type of a tensor: the library's, or the name of one that it does not have.
