@@ -1,7 +1,7 @@
 //! One row from x to its sink, and the rows in parallel.
 use super::dispatch::{self, Job};
 use super::modulation::RowModulation;
-use super::statistics::{Scratch, statistics};
+use super::statistics::{Lanes, statistics};
 use super::{fp8, nvfp4};
 use crate::contract::swizzle::{BLOCK, TILE_BYTES, column_groups, offset};
 use crate::formats::E4m3;
@@ -28,6 +28,21 @@ enum RowSink<'a> {
     Nvfp4 { recipe: nvfp4::Recipe, packed: &'a mut [u8], scales: &'a mut [u8] },
 }
 
+/// Buffers for one row, reused for the next.
+struct Scratch {
+    /// The modulated row, rounded to bf16.
+    v: Vec<f32>,
+    lanes: Lanes,
+    blocks: nvfp4::Blocks,
+}
+
+impl Scratch {
+    /// For rows of `dim` elements; `blocks` if they are quantised by block.
+    fn new(dim: usize, blocks: bool) -> Self {
+        Self { v: vec![0.0; dim], lanes: Lanes::new(dim), blocks: nvfp4::Blocks::new(if blocks { dim } else { 0 }) }
+    }
+}
+
 /// One row's work.
 struct Row<'a> {
     x: &'a [bf16],
@@ -40,8 +55,8 @@ struct Row<'a> {
 impl Job for Row<'_> {
     #[inline(always)]
     fn run(self) {
-        let statistics = statistics(self.x, self.eps, self.scratch);
-        let v = &mut self.scratch.v[..self.x.len()];
+        let Scratch { v, lanes, blocks } = self.scratch;
+        let statistics = statistics(self.x, self.eps, lanes);
         self.modulation.apply(self.x, statistics, v);
         match self.sink {
             RowSink::Bf16(out) => {
@@ -55,7 +70,7 @@ impl Job for Row<'_> {
                 fp8::column_factors(v, inv_s);
                 fp8::static_scale(v, inv, out);
             }
-            RowSink::Nvfp4 { recipe, packed, scales } => nvfp4::row(recipe, v, packed, scales),
+            RowSink::Nvfp4 { recipe, packed, scales } => nvfp4::row(recipe, v, blocks, packed, scales),
         }
     }
 }
@@ -69,7 +84,7 @@ impl Source<'_, '_> {
     /// Runs every row of an output with `dim` elements a row.
     fn each_row<'a, T: Send>(&'a self, out: &'a mut [T], sink: impl Fn(&'a mut [T]) -> RowSink<'a> + Sync) {
         out.par_chunks_exact_mut(self.dim).enumerate().for_each_init(
-            || Scratch::new(self.dim),
+            || Scratch::new(self.dim, false),
             |scratch, (r, out)| dispatch::run(self.row(r, sink(out), scratch)),
         );
     }
@@ -103,7 +118,7 @@ pub(super) fn nvfp4(source: &Source<'_, '_>, sink: Nvfp4<&mut [u8], &mut [u8], O
         let mut scales = vec![0; packed.len() / (dim / 2) * columns];
         let rows = packed.par_chunks_exact_mut(dim / 2).zip(scales.par_chunks_exact_mut(columns)).enumerate();
         rows.for_each_init(
-            || Scratch::new(dim),
+            || Scratch::new(dim, true),
             |scratch, (r, (packed, scales))| {
                 let sink = RowSink::Nvfp4 { recipe, packed, scales };
                 dispatch::run(source.row(tile * TILE_ROWS + r, sink, scratch));
