@@ -1,0 +1,98 @@
+//! The launch geometry: every choice is an entry that every image has, and covers the rows exactly once.
+use adaptive_layernorm_producers::contract::geometry::{self, Kind, Launch, Request, SHAPES};
+use adaptive_layernorm_producers::contract::sum_tree;
+use adaptive_layernorm_producers::images::IMAGES;
+use adaptive_layernorm_producers::{Nvfp4Recipe, Operator, SinkKind};
+
+/// D around every edge of the shape classes, and some that no class divides.
+fn dims() -> Vec<u32> {
+    let edges = [128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384, 32768];
+    let around = |edge: u32| [edge - 16, edge - 8, edge - 2, edge, edge + 2, edge + 8, edge + 16];
+    [1, 2, 6, 8, 14, 16, 24, 30, 32, 48, 64, 80].into_iter().chain(edges.into_iter().flat_map(around)).collect()
+}
+
+fn requests(operator: Operator) -> Vec<Request> {
+    let nvfp4 = operator.sink() == SinkKind::Nvfp4;
+    let mut all = Vec::new();
+    for dim in dims().into_iter().filter(|dim| dim % operator.dim_divisor() == 0) {
+        for rows in [1, 2, 127, 128, 129, 792, 2520, 4096, 65_536, geometry::MAX_ROWS] {
+            for (aligned, multiprocessors) in [(true, 132), (false, 132), (true, 16), (true, 1)] {
+                let rows_share_modulation = operator.modulation().is_shared_by_rows();
+                let aligned = aligned && dim % 8 == 0;
+                all.push(Request { nvfp4, rows_share_modulation, rows, dim, aligned, multiprocessors });
+            }
+        }
+    }
+    all
+}
+
+fn row_operators() -> impl Iterator<Item = Operator> {
+    Operator::ALL.into_iter().filter(|operator| operator.sink() != SinkKind::SixBf16)
+}
+
+#[test]
+fn every_choice_is_an_entry_of_every_image() {
+    for operator in row_operators() {
+        let recipes: Vec<String> = match operator.sink() {
+            SinkKind::Nvfp4 => Nvfp4Recipe::ALL.iter().map(|recipe| format!("_{}", recipe.symbol())).collect(),
+            _ => vec![String::new()],
+        };
+        for request in requests(operator) {
+            let shape = geometry::choose(&request).shape.name;
+            for recipe in &recipes {
+                let entry = format!("{operator}{recipe}__{shape}");
+                for image in IMAGES {
+                    assert!(image.entry(&entry).is_some(), "{image}: no {entry} for {request:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Rows that the teams of a launch reach: one each, or `iterations` each in a stream.
+fn reach(launch: &Launch, rows: u32) -> (u64, u64) {
+    let teams = u64::from(launch.grid) * u64::from(launch.block / launch.team);
+    let iterations = if launch.shape.kind == Kind::Stream { u64::from(rows).div_ceil(teams) } else { 1 };
+    (teams, teams * iterations)
+}
+
+#[test]
+fn every_launch_covers_its_rows_and_fits_the_gpu() {
+    for operator in row_operators() {
+        for request in requests(operator) {
+            let launch = geometry::choose(&request);
+            let padded = if request.nvfp4 { request.rows.next_multiple_of(128) } else { request.rows };
+            let (teams, reached) = reach(&launch, request.rows);
+            assert!(reached >= u64::from(padded), "{request:?} {launch:?}");
+            assert!(launch.shape.kind == Kind::Stream || teams < u64::from(padded) + 64, "{request:?} {launch:?}");
+            assert!(launch.grid <= i32::MAX as u32 && launch.block <= 256 && launch.shared_bytes <= 48 << 10, "{launch:?}");
+            assert!(launch.block % launch.team == 0 && launch.block % 32 == 0, "{launch:?}");
+        }
+    }
+}
+
+#[test]
+fn a_class_holds_the_row_and_its_team_has_the_lanes_of_the_sum_tree() {
+    for request in row_operators().flat_map(requests) {
+        let launch = geometry::choose(&request);
+        let (chunks, lanes) = (sum_tree::chunks(request.dim), sum_tree::lanes(request.dim));
+        if launch.shape.kind == Kind::Any {
+            assert_eq!(launch.team, lanes);
+            continue;
+        }
+        assert!(request.aligned && launch.shape.chunks * launch.team >= chunks, "{request:?} {launch:?}");
+        // Fewer threads than lanes only where the lanes left out hold no chunk.
+        assert!(launch.team == lanes || (launch.team < 32 && chunks <= launch.team), "{request:?} {launch:?}");
+        // What `FULL` of the entry says: all chunks but the last (but two, in the widest class) exist in every row.
+        let full = if launch.shape.chunks == 8 { 6 } else { launch.shape.chunks - 1 };
+        assert!(chunks > full * launch.team || launch.shape.chunks == 1, "{request:?} {launch:?}");
+    }
+}
+
+#[test]
+fn shapes_have_names_of_their_own() {
+    let mut names: Vec<_> = SHAPES.iter().map(|shape| shape.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), SHAPES.len());
+}
