@@ -466,3 +466,25 @@ fn tables_in_every_format() {
             .unwrap();
     assert!(info["images"].is_array() && info["entries"].is_array(), "{info}");
 }
+
+#[test]
+fn bench_measures_beside_a_copy() {
+    let folder = Folder::new();
+    let plot = folder.text("sweep.svg");
+    let sweep = ["--sweep", "--step", "8192", "--megabytes", "1", "--plot", &plot];
+    let args = ["bench", "-q", "--backend", "cpu", "--operator", ADA_FP8, "--runs", "2", "--format", "json"];
+    let assert = adaln(&[&args[..], &sweep].concat()).success();
+    let rows: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    // 2 bytes of x and 1 of out an element, rows of 8192: 1 MB has 40; scale, shift and act_scale besides.
+    assert_eq!((&rows[0]["shape"], &rows[0]["bytes"]), (&"40x8192".into(), &(40 * 8192 * 3 + 4 * 8192 + 4).into()));
+    let number = |key: &str| rows[0][key].as_f64().unwrap();
+    assert!((number("ratio") - number("time_us") / number("copy_us")).abs() < 1e-6, "{rows}");
+    let svg = fs::read_to_string(plot).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("picoseconds per byte"), "{svg}");
+    refused(
+        &folder,
+        &["sweep.svg"],
+        adaln(&["bench", "-q", "--shape", "3x5", "--operator", ADA_FP8]),
+        &["D, the last dimension of x, is 5, expected an even number"],
+    );
+}

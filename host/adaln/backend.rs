@@ -1,9 +1,10 @@
 //! What runs the operators: `--backend`.
+use crate::cpu::CpuEngine;
 use crate::failure::{Failure, Outcome};
 use adaptive_layernorm_producers::named::{Call, Tensors};
-use adaptive_layernorm_producers::{Backend, Cpu, Nvfp4Recipe};
+use adaptive_layernorm_producers::{Backend, Nvfp4Recipe};
 use clap::ValueEnum;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The backends that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,40 +71,18 @@ pub trait Engine {
 
     /// Runs the call at least once into `outputs` and gives the time of one run on operands that are where the backend wants them.
     fn time(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Outcome<Duration>;
+
+    /// The same for a benchmark: under each condition the backend knows, and beside a copy that moves `bytes`.
+    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, bytes: u64) -> Outcome<Vec<Measured>>;
 }
 
-struct CpuEngine;
-
-impl Engine for CpuEngine {
-    fn name(&self) -> &'static str {
-        "cpu"
-    }
-
-    fn description(&self) -> String {
-        format!("cpu, {} threads", rayon::current_num_threads())
-    }
-
-    fn backend(&self) -> &dyn Backend {
-        &Cpu
-    }
-
-    fn native_recipe(&self) -> Nvfp4Recipe {
-        Nvfp4Recipe::TransformerEngine
-    }
-
-    /// The median of a few runs; fewer where they are long.
-    fn time(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Outcome<Duration> {
-        const ENOUGH: Duration = Duration::from_millis(30);
-        const MOST: usize = 9;
-        // The first run touches the outputs' pages and warms the caches.
-        call.run_into(&Cpu, inputs, outputs)?;
-        let (mut times, begin) = (Vec::new(), Instant::now());
-        while times.is_empty() || times.len() < MOST && begin.elapsed() < ENOUGH {
-            let begin = Instant::now();
-            call.run_into(&Cpu, inputs, outputs)?;
-            times.push(begin.elapsed());
-        }
-        times.sort_unstable();
-        Ok(times[times.len() / 2])
-    }
+/// The time of one run under one condition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The condition: `cold` reads from memory, `hot` from whatever cache still holds the operands.
+    pub condition: &'static str,
+    /// Of the operator.
+    pub time: Duration,
+    /// Of a copy that reads and writes as many bytes in all.
+    pub copy: Duration,
 }

@@ -1,7 +1,7 @@
 //! The command line: which commands there are, and what all of them share.
 use crate::failure::Outcome;
 use crate::ui::Ui;
-use crate::{check, demo, diff, info, run};
+use crate::{bench, check, demo, diff, info, run};
 use adaptive_layernorm_producers::{Nvfp4Recipe, Operator};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
@@ -22,6 +22,7 @@ Examples:
   adaln demo                                    every operator on typical shapes, with times and accuracy
   adaln run ada_layer_norm_quant_fp8_bf16 --input in.safetensors --output out.safetensors
   adaln check --cases 1000                      random calls against the plain reference
+  adaln bench --format json --runs 3            times beside a copy of the same bytes
   adaln info                                    kernel images shipped, GPU found, image chosen
 
 Exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input.";
@@ -31,6 +32,7 @@ enum Command {
     Demo(demo::Args),
     Run(run::Args),
     Check(check::Args),
+    Bench(bench::Args),
     Diff(diff::Args),
     Info(info::Args),
 }
@@ -43,6 +45,7 @@ impl Cli {
             Command::Demo(args) => demo::run(args, ui),
             Command::Run(args) => run::run(args, ui),
             Command::Check(args) => check::run(args, ui),
+            Command::Bench(args) => bench::run(args, ui),
             Command::Diff(args) => diff::run(args, ui),
             Command::Info(args) => info::run(args, ui),
         }

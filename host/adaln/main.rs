@@ -1,6 +1,6 @@
 //! `adaln`: the library's operators on a command line.
 //!
-//! Reading order: `cli` (the commands), `backend` (what runs them), `run`, `demo`, `check`, `diff`, `info` (one file or folder a command);
+//! Reading order: `cli` (the commands), `backend` (what runs them), `run`, `demo`, `check`, `bench`, `diff`, `info` (one file or folder a command);
 //! `tensor_file` (safetensors in and out), `inputs` (random operands), `exact` and `dequantise` (the error against float64),
 //! `table` (what is printed).
 //!
@@ -8,8 +8,10 @@
 #![deny(unsafe_code)]
 
 mod backend;
+mod bench;
 mod check;
 mod cli;
+mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod demo;
@@ -25,6 +27,7 @@ mod seed_shapes;
 mod table;
 mod tensor_file;
 mod ui;
+mod verify;
 
 use clap::Parser;
 use std::process::ExitCode;

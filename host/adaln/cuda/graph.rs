@@ -6,7 +6,6 @@ use cust::memory::DeviceSlice;
 use cust::stream::Stream;
 use cust::sys;
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::ptr::null_mut;
 
 /// Work that can be captured.
@@ -27,11 +26,12 @@ pub struct Graph<'s, 'w, W> {
 
 impl<'s, 'w, W: Work> Graph<'s, 'w, W> {
     /// Captures pieces of work.
-    pub fn capture(stream: &'s Stream, work: &'w W, pieces: Range<usize>) -> Outcome<Self> {
+    pub fn capture(stream: &'s Stream, work: &'w W, pieces: impl Iterator<Item = usize>) -> Outcome<Self> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: `stream` borrows a live stream, which is not capturing: only this function captures, and it ends what it began.
         done("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.as_inner(), mode) })?;
-        let enqueued = pieces.into_iter().try_for_each(|piece| work.enqueue(stream, piece));
+        let mut pieces = pieces;
+        let enqueued = pieces.try_for_each(|piece| work.enqueue(stream, piece));
         let mut this = Self { graph: null_mut(), executable: null_mut(), stream, work: PhantomData };
         // SAFETY: the stream is capturing since the call above; writes one handle into a live local, which `drop` gives back.
         let ended =

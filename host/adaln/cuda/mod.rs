@@ -8,7 +8,7 @@ pub mod timing;
 
 pub use resident::Resident;
 
-use crate::backend::Engine;
+use crate::backend::{Engine, Measured};
 use crate::failure::{Failure, Outcome};
 use crate::info;
 use adaptive_layernorm_producers::named::{Call, Tensors};
@@ -113,6 +113,20 @@ impl Engine for Gpu {
         let time = timing::median(self, &resident, copies)?;
         resident.download(0, outputs)?;
         Ok(time)
+    }
+
+    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, bytes: u64) -> Outcome<Vec<Measured>> {
+        let copies = timing::cold_copies(self, Resident::footprint(inputs, outputs));
+        let resident = Resident::new(self, call, inputs, outputs, copies)?;
+        let plain =
+            timing::Copies::new(bytes, timing::cold_copies(self, usize::try_from(bytes).unwrap_or(usize::MAX)))?;
+        let measured = |condition, copies: usize, plain_copies: usize| -> Outcome<Measured> {
+            let time = timing::median(self, &resident, copies)?;
+            Ok(Measured { condition, time, copy: timing::median(self, &plain, plain_copies)? })
+        };
+        let both = vec![measured("cold", copies, plain.len())?, measured("hot", 1, 1)?];
+        resident.download(0, outputs)?;
+        Ok(both)
     }
 }
 

@@ -103,7 +103,7 @@ impl<'g> Resident<'g> {
 
 impl Work for Resident<'_> {
     fn enqueue(&self, stream: &Stream, index: usize) -> Outcome {
-        let copy = &self.copies[index % self.copies.len()];
+        let copy = &self.copies[index];
         if self.call.operator.sink() == SinkKind::SixBf16 {
             return copy.six_way(self.gpu, stream);
         }

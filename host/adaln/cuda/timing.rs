@@ -24,11 +24,12 @@ pub fn cold_copies(gpu: &Gpu, bytes: usize) -> usize {
     enough.min(LAUNCHES * REPLAYS).min((MOST_BYTES / bytes.max(1)).max(1))
 }
 
-/// The median time of a piece of work; pieces are taken in turn from `copies` of them.
+/// The median time of a piece of work; the first `copies` pieces are taken in turn.
 pub fn median<W: Work>(gpu: &Gpu, work: &W, copies: usize) -> Outcome<Duration> {
     let stream = gpu.stream();
+    let pieces = |graph: usize| (graph * LAUNCHES..(graph + 1) * LAUNCHES).map(move |piece| piece % copies);
     let graphs = (0..copies.div_ceil(LAUNCHES))
-        .map(|graph| Graph::capture(stream, work, graph * LAUNCHES..(graph + 1) * LAUNCHES))
+        .map(|graph| Graph::capture(stream, work, pieces(graph)))
         .collect::<Outcome<Vec<_>>>()?;
     for graph in graphs.iter().cycle().take(graphs.len().max(3)) {
         graph.replay()?;
@@ -68,11 +69,16 @@ impl Copies {
         let skipped = (address.next_multiple_of(GRAIN as u64) - address) as usize;
         Ok(Self { memory, half, skipped, copies })
     }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.copies
+    }
 }
 
 impl Work for Copies {
     fn enqueue(&self, stream: &Stream, index: usize) -> Outcome {
-        let begin = self.skipped + 2 * self.half * (index % self.copies);
+        let begin = self.skipped + 2 * self.half * index;
         let from = self.memory.index(begin..begin + self.half);
         let to = self.memory.index(begin + self.half..begin + 2 * self.half);
         copy(to, from, stream)

@@ -1,0 +1,66 @@
+//! The CPU as a backend of the program.
+use crate::backend::{Engine, Measured};
+use crate::failure::Outcome;
+use adaptive_layernorm_producers::named::{Call, Tensors};
+use adaptive_layernorm_producers::{Backend, Cpu, Nvfp4Recipe};
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::slice::{ParallelSlice, ParallelSliceMut};
+use std::time::{Duration, Instant};
+
+/// Rows in parallel on rayon's threads.
+pub struct CpuEngine;
+
+impl Engine for CpuEngine {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn description(&self) -> String {
+        format!("cpu, {} threads", rayon::current_num_threads())
+    }
+
+    fn backend(&self) -> &dyn Backend {
+        &Cpu
+    }
+
+    fn native_recipe(&self) -> Nvfp4Recipe {
+        Nvfp4Recipe::TransformerEngine
+    }
+
+    fn time(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Outcome<Duration> {
+        median(Duration::from_millis(30), || Ok(call.run_into(&Cpu, inputs, outputs)?))
+    }
+
+    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, bytes: u64) -> Outcome<Vec<Measured>> {
+        const LONG: Duration = Duration::from_millis(300);
+        let time = median(LONG, || Ok(call.run_into(&Cpu, inputs, outputs)?))?;
+        // No larger than the operands, which are in memory.
+        let from = vec![1u8; (bytes / 2) as usize];
+        let mut to = vec![0u8; from.len()];
+        let copy = median(LONG, || {
+            copy(&from, &mut to);
+            Ok(())
+        })?;
+        Ok(vec![Measured { condition: "hot", time, copy }])
+    }
+}
+
+/// The median of runs that take `enough` together, after one that touches the pages and warms the caches.
+fn median(enough: Duration, mut run: impl FnMut() -> Outcome) -> Outcome<Duration> {
+    const MOST: usize = 101;
+    run()?;
+    let (mut times, begin) = (Vec::new(), Instant::now());
+    while times.is_empty() || times.len() < MOST && begin.elapsed() < enough {
+        let begin = Instant::now();
+        run()?;
+        times.push(begin.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[times.len() / 2])
+}
+
+/// A copy by all threads.
+fn copy(from: &[u8], to: &mut [u8]) {
+    const PIECE: usize = 1 << 18;
+    to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(to, from)| to.copy_from_slice(from));
+}
