@@ -208,6 +208,20 @@ pub enum FaultKind {
         /// Address of the byte.
         address: u64,
     },
+    /// An access to the destination of an asynchronous copy that its thread has not waited for.
+    #[error("shared byte at {address:#x} is the destination of a copy on its way, issued by {copy:?}")]
+    CopyPending {
+        /// Address of the byte.
+        address: u64,
+        /// Who issued the copy.
+        copy: Access,
+    },
+    /// The source of an asynchronous copy holds other bytes when the copy ends than when it was issued.
+    #[error("the source of a copy on its way, at {address:#x}, was written")]
+    CopySourceChanged {
+        /// Address of the source.
+        address: u64,
+    },
     /// A barrier that some thread of the block never reaches.
     #[error("barrier {barrier} is reached by {arrived} of {expected} threads; thread {missing:?} {reason}")]
     PartialBarrier {

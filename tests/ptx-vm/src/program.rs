@@ -132,6 +132,18 @@ pub(crate) enum Op {
         b: Slot,
         c: Slot,
     },
+    /// `cp.async`
+    Copy {
+        to: Access,
+        from: Access,
+        source_bytes: Slot,
+    },
+    CopyCommit,
+    /// Waits until at most `pending` groups are on their way.
+    CopyWait {
+        pending: u64,
+    },
+    CopyWaitAll,
     Barrier(Barrier),
     Warp(WarpOp),
 }

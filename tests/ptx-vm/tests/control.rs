@@ -76,6 +76,7 @@ fn constants_of_every_kind() {
     assert_eq!(one(&[], "b32", "mov.u32 %d, 017;", &[]), 15);
     assert_eq!(one(&[], "b32", "mov.u32 %d, 0b101U;", &[]), 5);
     assert_eq!(one(&[], "b16", "mov.u16 %d, -2;", &[]), 0xFFFE);
+    assert_eq!(one(&[], "pred", "mov.pred %d, -1;", &[]), 1);
 }
 
 #[test]

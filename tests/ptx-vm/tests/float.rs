@@ -259,6 +259,18 @@ fn minimum_and_maximum() {
 }
 
 #[test]
+fn minimum_and_maximum_of_three() {
+    let three = ["b32", "b32", "b32"];
+    let f = |x: f32| u64::from(x.to_bits());
+    let inputs = [f(2.0), f(-1.0), f(3.0)];
+    assert_eq!(one(&three, "b32", "max.f32 %d, %a0, %a1, %a2;", &inputs), f(3.0));
+    assert_eq!(one(&three, "b32", "min.f32 %d, %a0, %a1, %a2;", &inputs), f(-1.0));
+    let with_nan = [f(2.0), 0x7FC0_0001, f(3.0)];
+    assert_eq!(one(&three, "b32", "min.f32 %d, %a0, %a1, %a2;", &with_nan), f(2.0));
+    assert_eq!(one(&three, "b32", "max.NaN.f32 %d, %a0, %a1, %a2;", &with_nan), NAN32);
+}
+
+#[test]
 fn packed_pairs_are_two_scalars() {
     let low = 0xFFFF_FFFF;
     let inputs: Vec<Vec<u64>> = pairs(F64, 200, 27)

@@ -11,7 +11,7 @@ use crate::program::{Access, Slot};
 const WIDEST: usize = 32;
 
 impl Block<'_> {
-    fn target(&mut self, thread: usize, access: &Access, elements: usize) -> Result<Target, FaultKind> {
+    pub(super) fn target(&mut self, thread: usize, access: &Access, elements: usize) -> Result<Target, FaultKind> {
         let base = self.read(thread, access.base)?;
         Ok(Target {
             space: access.space,

@@ -1,11 +1,12 @@
 //! Running an entry.
 //!
 //! Reading order: `launch` (what the caller says), `grid` (blocks, in parallel where they may), `block` (threads of a block and
-//! their turns), `step` (one thread until it waits), `access` (loads and stores), `barrier` and `warp` (where threads meet).
+//! their turns), `step` (one thread until it waits), `access` (loads and stores), `copy` (asynchronous copies), `barrier` and `warp` (where threads meet).
 
 mod access;
 mod barrier;
 mod block;
+mod copy;
 pub(crate) mod geometry;
 mod grid;
 mod launch;

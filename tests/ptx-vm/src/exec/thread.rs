@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::copy::Copies;
 use crate::memory::cell::Actor;
 
 /// What a thread is doing.
@@ -30,11 +31,12 @@ pub(super) struct Thread {
     pub clock: u32,
     /// Per thread of the block: the clock up to which this thread has synchronised with it.
     pub seen: Rc<Vec<u32>>,
+    pub copies: Copies,
 }
 
 impl Thread {
     pub(super) fn new(seen: Rc<Vec<u32>>) -> Self {
-        Self { pc: 0, status: Status::Ready, executed: 0, clock: 1, seen }
+        Self { pc: 0, status: Status::Ready, executed: 0, clock: 1, seen, copies: Copies::default() }
     }
 
     /// This thread as the author of an access.

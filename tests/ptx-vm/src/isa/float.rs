@@ -168,6 +168,9 @@ macro_rules! of {
 }
 
 pub(super) fn decode(name: &str, ty: Ty, mut mods: Mods<'_>, mut operands: Operands<'_, '_>) -> Decoded {
+    if matches!(name, "min" | "max") && ty == Ty::F32 && operands.count() == 4 {
+        return extreme_of_three(name, mods, operands);
+    }
     let round = mods.round();
     let saturates = ty == Ty::F32 && mods.take("sat");
     let (mut a, mut b, mut c) = (None, None, None);
@@ -259,6 +262,20 @@ fn extreme(name: &str, ty: Ty, mods: &mut Mods<'_>) -> Option<F2> {
         (false, true, true) => |a, b| xorsign(a, b, min_nan::<Single>),
         (true, true, true) => |a, b| xorsign(a, b, max_nan::<Single>),
     })
+}
+
+/// `min d, a, b, c` and `max d, a, b, c` of `.f32` (PTX ISA 8.8), the second of two steps.
+fn extreme_of_three(name: &str, mut mods: Mods<'_>, mut operands: Operands<'_, '_>) -> Decoded {
+    let nan = mods.take("NaN");
+    mods.done()?;
+    let f: F3 = match (name == "max", nan) {
+        (false, false) => |a, b, c| min::<Single>(min::<Single>(a, b), c),
+        (true, false) => |a, b, c| max::<Single>(max::<Single>(a, b), c),
+        (false, true) => |a, b, c| min_nan::<Single>(min_nan::<Single>(a, b), c),
+        (true, true) => |a, b, c| max_nan::<Single>(max_nan::<Single>(a, b), c),
+    };
+    let d = operands.destination(0, Ty::F32)?;
+    emit(d, Ty::F32, operands, (None, None, Some(f)))
 }
 
 /// `add`, `sub`, `mul` and `fma` on `.f32x2`: two independent f32 operations.

@@ -6,6 +6,7 @@ mod arithmetic;
 mod bits;
 pub(crate) mod compare;
 mod control;
+mod copy;
 pub(crate) mod convert;
 mod float;
 mod half;
@@ -37,6 +38,7 @@ pub(crate) fn decode(instruction: &Instruction, lower: &mut Lower<'_>) -> Decode
         "cvt" => convert::decode(mods, operands),
         "mov" | "cvta" | "isspacep" => moves::decode(name, mods, operands),
         "ld" | "st" | "atom" | "red" | "prefetch" => memory::decode(name, mods, operands),
+        "cp" => copy::decode(mods, operands),
         "shfl" | "vote" | "match" | "redux" | "elect" => warp::decode(name, mods, operands),
         "bar" | "barrier" | "bra" | "brx" | "ret" | "exit" | "trap" | "membar" | "fence" | "griddepcontrol" => {
             control::decode(name, mods, operands)

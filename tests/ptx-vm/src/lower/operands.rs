@@ -301,7 +301,8 @@ fn constant_bits(number: Number, negative: bool, ty: Ty) -> Found<u64> {
             let value = if negative { value.wrapping_neg() } else { value };
             if fits { Ok(value & mask) } else { wrong(format!("constant does not fit {bits} bits")) }
         }
-        (Number::Integer(value @ (0 | 1)), Ty::Pred) if !negative => Ok(value),
+        // A compiler writes "true" as -1.
+        (Number::Integer(value @ (0 | 1)), Ty::Pred) => Ok(value),
         (Number::Single(single), Ty::F32 | Ty::B(32)) if !negative => Ok(u64::from(single)),
         (Number::Double(double), Ty::F64 | Ty::B(64)) if !negative => Ok(double),
         (Number::Decimal(value), Ty::F64) => Ok(if negative { -value } else { value }.to_bits()),

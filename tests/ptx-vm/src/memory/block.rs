@@ -135,6 +135,7 @@ impl<'a> BlockMemory<'a> {
 
     fn load_shared(&mut self, target: Target, actor: Actor<'_>, into: &mut [u8]) -> Result<(), FaultKind> {
         let at = self.shared_offset(target)?;
+        self.check_copies(target, at)?;
         for (place, byte) in into.iter_mut().enumerate() {
             let cell = &mut self.shared_cells[at + place];
             let read = cell.read(actor, target.manner.strong, &mut self.shared_readers);
@@ -151,6 +152,7 @@ impl<'a> BlockMemory<'a> {
 
     fn store_shared(&mut self, target: Target, actor: Actor<'_>, bytes: &[u8]) -> Result<(), FaultKind> {
         let at = self.shared_offset(target)?;
+        self.check_copies(target, at)?;
         for (place, value) in bytes.iter().enumerate() {
             let equal = target.manner.equal_writes && self.shared[at + place] == *value;
             let cell = &mut self.shared_cells[at + place];
@@ -162,10 +164,44 @@ impl<'a> BlockMemory<'a> {
         Ok(())
     }
 
+    /// Fails if a copy is on its way to a byte of the access.
+    fn check_copies(&self, target: Target, at: usize) -> Result<(), FaultKind> {
+        let Some(place) = self.shared_cells[at..at + target.bytes].iter().position(|cell| cell.copying) else {
+            return Ok(());
+        };
+        let trouble = Trouble::Copying(self.shared_cells[at + place].writer);
+        Err(self.trouble(Space::Shared, target.address + place as u64, trouble))
+    }
+
+    /// Reads the source of a copy.
+    pub(crate) fn copy_source(&mut self, from: Target, actor: Actor<'_>, into: &mut [u8]) -> Result<(), FaultKind> {
+        if into.is_empty() { Ok(()) } else { self.load_global(from, actor, into) }
+    }
+
+    /// The destination belongs to the copy from now on, and what it held is lost.
+    pub(crate) fn begin_copy(&mut self, to: Target, actor: Actor<'_>) -> Result<(), FaultKind> {
+        let to = to.checked()?;
+        self.store_shared(to, actor, &[0; 16][..to.bytes.min(16)])?;
+        self.mark_copy(to, true)
+    }
+
+    /// The copy's bytes arrive, as a write of its thread.
+    pub(crate) fn end_copy(&mut self, to: Target, actor: Actor<'_>, bytes: &[u8]) -> Result<(), FaultKind> {
+        self.mark_copy(to, false)?;
+        self.store_shared(to, actor, bytes)
+    }
+
+    fn mark_copy(&mut self, to: Target, copying: bool) -> Result<(), FaultKind> {
+        let at = self.shared_offset(to)?;
+        self.shared_cells[at..at + to.bytes].iter_mut().for_each(|cell| cell.copying = copying);
+        Ok(())
+    }
+
     fn trouble(&self, space: Space, address: u64, trouble: Trouble) -> FaultKind {
         match trouble {
             Trouble::Uninitialised => FaultKind::UninitialisedRead { space, address },
             Trouble::NonCoherent => FaultKind::NonCoherentLoad { address },
+            Trouble::Copying(copy) => FaultKind::CopyPending { address, copy: party(self.program, self.place, copy) },
             Trouble::Twice { first, second } => FaultKind::WrittenTwice { address, first, second },
             Trouble::Race(Conflict { kind, other }) => {
                 FaultKind::Race { space, address, kind, other: party(self.program, self.place, other) }
@@ -200,10 +236,15 @@ impl Target {
             AccessSpace::Generic => layout::resolve(self.address),
             space => (space, self.address),
         };
-        if !address.is_multiple_of(self.bytes as u64) {
-            return Err(FaultKind::Misaligned { space: named(space), address, bytes: self.bytes as u64 });
+        Self { space, address, ..self }.aligned()
+    }
+
+    /// Checks the alignment of an address in its own space.
+    pub(crate) fn aligned(self) -> Result<Self, FaultKind> {
+        if self.address.is_multiple_of(self.bytes as u64) {
+            return Ok(self);
         }
-        Ok(Self { space, address, ..self })
+        Err(FaultKind::Misaligned { space: named(self.space), address: self.address, bytes: self.bytes as u64 })
     }
 
     fn refused(&self, refused: Refused) -> FaultKind {

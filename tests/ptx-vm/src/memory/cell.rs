@@ -61,6 +61,8 @@ pub(crate) struct Cell {
     /// The last reader, or `MANY` with the list's number as clock.
     reader: Event,
     pub initialised: bool,
+    /// The destination of a copy on its way, which `writer` issued.
+    pub copying: bool,
     pub plain_write: bool,
     pub strong_write: bool,
     pub plain_read: bool,

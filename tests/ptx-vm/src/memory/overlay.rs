@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cell::{Actor, Cell, Conflict, Readers};
+use super::cell::{Actor, Cell, Conflict, Event, Readers};
 use super::{Memory, Role, Stored};
 use crate::layout;
 
@@ -31,6 +31,8 @@ pub(crate) enum Trouble {
     Race(Conflict),
     Uninitialised,
     NonCoherent,
+    /// A copy is on its way to the byte.
+    Copying(Event),
     Twice { first: u8, second: u8 },
 }
 
