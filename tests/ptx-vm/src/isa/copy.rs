@@ -35,7 +35,8 @@ fn plain(op: Op, mods: &Mods<'_>, operands: &Operands<'_, '_>) -> Decoded {
 /// `cp.async.ca|cg.shared{::cta}.global [to], [from], bytes{, source_bytes}`: what the source lacks is filled with zeros.
 fn copy(mut mods: Mods<'_>, mut operands: Operands<'_, '_>) -> Decoded {
     let first_level = mods.take("ca");
-    let form = (first_level || mods.take("cg")) && (mods.take("shared") || mods.take("shared::cta")) && mods.take("global");
+    let form =
+        (first_level || mods.take("cg")) && (mods.take("shared") || mods.take("shared::cta")) && mods.take("global");
     for hint in ["L2::64B", "L2::128B", "L2::256B"] {
         mods.take(hint);
     }

@@ -33,7 +33,10 @@ pub(crate) enum Trouble {
     NonCoherent,
     /// A copy is on its way to the byte.
     Copying(Event),
-    Twice { first: u8, second: u8 },
+    Twice {
+        first: u8,
+        second: u8,
+    },
 }
 
 /// How a block accesses the buffers.
