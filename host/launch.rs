@@ -162,7 +162,8 @@ unsafe fn enqueue<A: Copy>(
         };
         // SAFETY: the configuration points to one live attribute and has the layout of CUlaunchConfig; `parameters` as below. The
         // kernels of this image wait for the grid before them ahead of their first access, so starting early is no race.
-        let result = unsafe { launch_kernel_ex.0(&raw const configuration, kernel.0, parameters.as_mut_ptr(), null_mut()) };
+        let result =
+            unsafe { launch_kernel_ex.0(&raw const configuration, kernel.0, parameters.as_mut_ptr(), null_mut()) };
         return driver("cuLaunchKernelEx", result);
     }
     // SAFETY: `parameters` points to one pointer to a live `A`, the kernel's only parameter; no extra options; the stream is alive.
@@ -190,8 +191,12 @@ unsafe fn enqueue<A: Copy>(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaunchKernelEx(LaunchKernelExFunction);
 
-type LaunchKernelExFunction =
-    unsafe extern "C" fn(*const LaunchConfiguration, sys::CUfunction, *mut *mut c_void, *mut *mut c_void) -> sys::CUresult;
+type LaunchKernelExFunction = unsafe extern "C" fn(
+    *const LaunchConfiguration,
+    sys::CUfunction,
+    *mut *mut c_void,
+    *mut *mut c_void,
+) -> sys::CUresult;
 
 /// CUlaunchConfig of cuda.h.
 #[repr(C)]

@@ -79,7 +79,7 @@ pub use operand::{
     Absent, AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, DeviceView, DeviceViewMut, Extent, Fp8, Host, Input, Matrix,
     Modulation, Mut, NoAffine, Nvfp4, OptionalInput, Output, PerToken, PerTokenTable, Ref, Sink, SixWay, Space, View,
 };
-pub use operator::Operator;
+pub use operator::{ModulationKind, Operator, SinkKind};
 #[cfg(feature = "cuda")]
 pub use producers::Producers;
 pub use recipe::Nvfp4Recipe;

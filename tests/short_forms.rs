@@ -123,8 +123,8 @@ fn codes_are_the_nearest_values() {
     const VALUES: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
     let nearest = |y: f64, prefer: fn(usize) -> bool| {
         let mut best = 0;
-        for code in 1..8 {
-            let (old, new) = ((y - VALUES[best]).abs(), (y - VALUES[code]).abs());
+        for (code, value) in VALUES.iter().enumerate() {
+            let (old, new) = ((y - VALUES[best]).abs(), (y - value).abs());
             if new < old || (new == old && prefer(code)) {
                 best = code;
             }

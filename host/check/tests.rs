@@ -137,7 +137,8 @@ fn the_end_of_the_address_space_is_not_passed() {
 #[test]
 fn sizes_that_no_memory_has_are_refused() {
     // The most rows of the longest rows: 2^52 elements are a length like any other.
-    let huge = Call { rows: MAX_ROWS as usize, dim: 1 << 24, scale: (0x2000, 1 << 24), shift: (0x3000, 1 << 24), ..GOOD };
+    let huge =
+        Call { rows: MAX_ROWS as usize, dim: 1 << 24, scale: (0x2000, 1 << 24), shift: (0x3000, 1 << 24), ..GOOD };
     let expected = u64::from(MAX_ROWS) << 24;
     assert_eq!(huge.check(), Err(Error::Length { operator: FP8, operand: "x", expected, got: 256 }));
     let more = Call { rows: MAX_ROWS as usize + 1, ..GOOD };
