@@ -61,8 +61,10 @@ fn draw(svg: &mut String, lines: &Lines) -> Result<(), String> {
         .y_label_area_size(72)
         .build_cartesian_2d(0.0..widest, 0.0..slowest * 1.1)
         .map_err(failed)?;
-    let mesh = chart.configure_mesh().x_desc("D").y_desc("picoseconds per byte read or written").draw();
-    mesh.map_err(failed)?;
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc("D").y_desc("picoseconds per byte read or written").light_line_style(TRANSPARENT);
+    mesh.x_label_formatter(&|dim| format!("{dim:.0}")).y_label_formatter(&|time| format!("{time:.0}"));
+    mesh.draw().map_err(failed)?;
     for (index, (name, points)) in lines.iter().enumerate() {
         let is_copy = name.starts_with("copy");
         let style = ShapeStyle::from(if is_copy { RGBColor(150, 150, 150) } else { COLOURS[index % COLOURS.len()] });
