@@ -187,6 +187,39 @@ fn a_warp_barrier_does_not_order_other_warps() {
     assert!(matches!(kind(run(&shuffled.replace(".align 4", ".align 8"), 64)), FaultKind::Race { .. }));
 }
 
+/// What a thread does after `bar.arrive` is not ordered before those that wait there.
+#[test]
+fn an_arrival_orders_only_what_came_before() {
+    let body = |early: &str, late: &str| {
+        format!(
+            "{SHARE}and.b32 %r4, %r1, 31;\nmad.lo.u32 %r3, %r4, 4, %r2;\nsetp.ge.u32 %p1, %r1, 32;\n@%p1 bra CONSUME;\n{early}\n\
+             bar.arrive 1, 64;\n{late}\nbra DONE;\nCONSUME:\nbar.sync 1, 64;\nld.shared.u32 %r5, [%r3];\nDONE:"
+        )
+    };
+    let store = "st.shared.u32 [%r3], %r4;";
+    for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Random(4)] {
+        let run = |body: &str| run_on(body, 1, 64, Buffer::output(4, 0), schedule).0;
+        run(&body(store, "")).expect("written before the arrival");
+        let late = kind(run(&body("", store)));
+        assert!(matches!(late, FaultKind::Race { .. } | FaultKind::UninitialisedRead { .. }), "{late:?}");
+        assert!(matches!(kind(run(&body(store, store))), FaultKind::Race { .. }));
+    }
+}
+
+/// Many readers, then a writer, round after round: the readers' lists are used again without mixing bytes up.
+#[test]
+fn rounds_of_reading_and_writing() {
+    let body = format!(
+        "{SHARE}mov.u32 %r6, 0;\nL:\nst.shared.u32 [%r3], %r1;\nbar.sync 0;\nld.shared.u32 %r4, [%r2];\nld.shared.u32 %r5, [%r2+4];\n\
+         ld.shared.u32 %r7, [%r2+128];\nbar.sync 0;\nadd.u32 %r6, %r6, 1;\nsetp.lt.u32 %p1, %r6, 4;\n@%p1 bra L;"
+    );
+    for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::RoundRobin, Schedule::Random(4)] {
+        run_on(&body, 1, 64, Buffer::output(4, 0), schedule).0.expect("two barriers a round");
+        let without = body.replacen("bar.sync 0;\nadd", "add", 1);
+        assert!(matches!(kind(run_on(&without, 1, 64, Buffer::output(4, 0), schedule).0), FaultKind::Race { .. }));
+    }
+}
+
 #[test]
 fn races_across_the_grid() {
     let body = |address: &str| with_pointers(&format!("mov.u32 %r2, %ctaid.x;\nst.global.u32 [{address}], %r2;"));
@@ -211,6 +244,22 @@ fn races_across_the_grid() {
         Schedule::InOrder,
     );
     assert!(matches!(kind(result), FaultKind::Race { kind: RaceKind::ReadWrite, .. }));
+}
+
+/// Atomics of two blocks do not race with each other, but with a plain access of a third.
+#[test]
+fn atomics_race_with_plain_accesses_of_other_blocks() {
+    let body = |plain: &str, block: u32| {
+        with_pointers(&format!(
+            "mov.u32 %r2, %ctaid.x;\nsetp.eq.u32 %p1, %r2, {block};\n@%p1 bra PLAIN;\nred.global.add.u32 [%rd1], 1;\nbra DONE;\nPLAIN:\n{plain}\nDONE:"
+        ))
+    };
+    let run = |body: &str| run_on(body, 3, 1, Buffer::in_out(vec![0; 256]), Schedule::InOrder).0;
+    run(&body("red.global.add.u32 [%rd1], 1;", 1)).expect("atomics only");
+    for block in [0, 2] {
+        assert!(matches!(kind(run(&body("ld.global.u32 %r3, [%rd1];", block))), FaultKind::Race { .. }));
+        assert!(matches!(kind(run(&body("st.global.u32 [%rd1], 5;", block))), FaultKind::Race { .. }));
+    }
 }
 
 #[test]
@@ -408,7 +457,7 @@ fn unknown_instructions_are_never_guessed() {
         "ld.global.v3.u32 {%r1, %r2, %r3}, [%rd1];",
         "ld.shared::cluster.u32 %r1, [%r2];",
         "atom.global.add.f32 %r1, [%rd1], %r2;",
-        "cp.async.wait_all;",
+        "cp.async.bulk.wait_group 0;",
         "min.ftz.f32 %r1, %r2, %r3;",
         "fma.f32 %r1, %r2, %r3, %r4;",
         "wgmma.fence.sync.aligned;",
