@@ -4,9 +4,11 @@
 //! reference. On the GPU launches follow each other on a stream, so shapes of few rows show what a launch costs the processor;
 //! `adaln bench` measures inside a CUDA graph and beside a copy.
 #[cfg(feature = "cuda")]
+#[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../tests/cuda/device_call.rs"]
 mod device_call;
 #[cfg(feature = "cuda")]
+#[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../tests/cuda/gpu.rs"]
 mod gpu;
 mod painted;

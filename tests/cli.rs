@@ -2,10 +2,11 @@
 mod support;
 
 use adaptive_layernorm_producers::compare::{self, Nvfp4Output};
-use adaptive_layernorm_producers::named::{Data, Tensor, Tensors};
-use adaptive_layernorm_producers::{DType, E4m3, Nvfp4Recipe, Operator, bf16};
+use adaptive_layernorm_producers::named::{Call, Data, Tensor, Tensors};
+use adaptive_layernorm_producers::{Cpu, DType, E4m3, Nvfp4Recipe, Operator, bf16};
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -487,4 +488,81 @@ fn bench_measures_beside_a_copy() {
         adaln(&["bench", "-q", "--shape", "3x5", "--operator", ADA_FP8]),
         &["D, the last dimension of x, is 5, expected an even number"],
     );
+}
+
+#[test]
+fn vectors_are_what_every_backend_gives() {
+    let folder = Folder::new();
+    for out in ["a", "b"] {
+        adaln(&["vectors", "--out", &folder.text(out)]).success();
+    }
+    let file = |out: &str, name: &str| fs::read(folder.path(out).join(name)).unwrap();
+    for name in ["index.json", "vectors.safetensors"] {
+        assert_eq!(file("a", name), file("b", name), "{name} is the same every time");
+    }
+    let tensors = read(&folder.path("a").join("vectors.safetensors"));
+    let index: serde_json::Value = serde_json::from_slice(&file("a", "index.json")).unwrap();
+    let cases = index["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 20 * 6, "eight operators and four with three recipes, six sets of values");
+    for case in cases {
+        let named = |key: &str| -> Tensors {
+            let names = case[key].as_object().unwrap().iter();
+            names.map(|(operand, name)| (operand.clone(), tensors[name.as_str().unwrap()].clone())).collect()
+        };
+        let operator: Operator = case["operator"].as_str().unwrap().parse().unwrap();
+        let call = Call {
+            operator,
+            recipe: case["recipe"].as_str().map(|recipe| recipe.parse().unwrap()),
+            eps: case["eps"].as_f64().unwrap() as f32,
+            shift_idx: case["shift_idx"].as_u64().unwrap() as u32,
+            scale_idx: case["scale_idx"].as_u64().unwrap() as u32,
+        };
+        let got = call.run(&Cpu, &named("inputs")).unwrap();
+        for (output, expected) in named("outputs") {
+            // As bytes: a NaN is equal to itself.
+            assert_eq!(got[&output].data.to_le_bytes(), expected.data.to_le_bytes(), "{} {output}", case["name"]);
+        }
+    }
+}
+
+/// Run where Python has numpy and ml_dtypes; `ADALN_PYTHON` names it, and makes a skip a failure.
+#[test]
+fn vectors_agree_with_numpy() {
+    let given = std::env::var("ADALN_PYTHON").ok();
+    let python = given.clone().unwrap_or_else(|| "python3".to_owned());
+    let imports = std::process::Command::new(&python).args(["-c", "import numpy, ml_dtypes"]).output();
+    if !imports.is_ok_and(|output| output.status.success()) {
+        assert!(given.is_none(), "{python} has no numpy and ml_dtypes");
+        println!("skipped: {python} has no numpy and ml_dtypes; name another with ADALN_PYTHON");
+        return;
+    }
+    let folder = Folder::new();
+    adaln(&["vectors", "--out", &folder.text("v")]).success();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/read.py");
+    Command::new(python).arg(script).arg(folder.path("v")).assert().success().stdout(contains("120 calls"));
+}
+
+#[test]
+fn accuracy_is_what_the_recipes_promise() {
+    let assert = adaln(&["accuracy", "--quiet", "--format", "json"]).success();
+    let rows: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    let normal = |sink: &str| {
+        let row = rows.as_array().unwrap().iter().find(|row| row["sink"] == sink).unwrap();
+        row["normal_db"].as_f64().unwrap()
+    };
+    // Contract section 3.3: 14.0 and 20.4 dB on N(0, 1).
+    assert!((normal("NVFP4 flashrt-sm120") - 14.0).abs() < 0.2, "{rows}");
+    assert!((normal("NVFP4 flashrt-sm110") - 20.4).abs() < 0.2, "{rows}");
+    assert!(normal("FP8, static scale") > 30.0 && normal("bf16") > 50.0, "{rows}");
+    adaln(&["accuracy", "-q", "--format", "markdown"]).success().stdout(contains("| bf16 "));
+}
+
+#[test]
+fn completions_and_manual() {
+    for shell in ["bash", "zsh", "fish"] {
+        adaln(&["completions", shell]).success().stdout(contains("ada_layer_norm_quant_fp8_bf16"));
+    }
+    adaln(&["man"]).success().stdout(contains(".TH adaln 1"));
+    adaln(&["man", "run"]).success().stdout(contains(".TH adaln\\-run 1").or(contains(".TH adaln-run 1")));
+    adaln(&["man", "walk"]).code(2).stderr(contains("no command walk, expected one of demo, run"));
 }

@@ -1,7 +1,7 @@
 //! The command line: which commands there are, and what all of them share.
 use crate::failure::Outcome;
 use crate::ui::Ui;
-use crate::{bench, check, demo, diff, info, run};
+use crate::{accuracy, bench, check, demo, diff, info, manual, run, vectors};
 use adaptive_layernorm_producers::{Nvfp4Recipe, Operator};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
@@ -23,6 +23,7 @@ Examples:
   adaln run ada_layer_norm_quant_fp8_bf16 --input in.safetensors --output out.safetensors
   adaln check --cases 1000                      random calls against the plain reference
   adaln bench --format json --runs 3            times beside a copy of the same bytes
+  adaln diff theirs.safetensors ours.safetensors
   adaln info                                    kernel images shipped, GPU found, image chosen
 
 Exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input.";
@@ -34,7 +35,11 @@ enum Command {
     Check(check::Args),
     Bench(bench::Args),
     Diff(diff::Args),
+    Accuracy(accuracy::Args),
+    Vectors(vectors::Args),
     Info(info::Args),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
 }
 
 impl Cli {
@@ -47,7 +52,11 @@ impl Cli {
             Command::Check(args) => check::run(args, ui),
             Command::Bench(args) => bench::run(args, ui),
             Command::Diff(args) => diff::run(args, ui),
+            Command::Accuracy(args) => accuracy::run(args, ui),
+            Command::Vectors(args) => vectors::run(args, ui),
             Command::Info(args) => info::run(args, ui),
+            Command::Completions(args) => manual::completions(args),
+            Command::Man(args) => manual::man(args),
         }
     }
 }

@@ -80,7 +80,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     };
     match args.format.format {
         Format::Json => ui::print(&table::json(&info)?),
-        Format::Csv => info.entries.unwrap_or(info.images).print(Format::Csv),
+        format @ (Format::Csv | Format::Markdown) => info.entries.unwrap_or(info.images).print(format),
         Format::Table => people(&info, ui),
     }
 }

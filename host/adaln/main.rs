@@ -1,12 +1,14 @@
 //! `adaln`: the library's operators on a command line.
 //!
-//! Reading order: `cli` (the commands), `backend` (what runs them), `run`, `demo`, `check`, `bench`, `diff`, `info` (one file or folder a command);
+//! Reading order: `cli` (the commands), `backend` (what runs them), `run`, `demo`, `check`, `bench`, `diff`, `accuracy`,
+//! `vectors`, `info`, `manual` (one file or folder a command);
 //! `tensor_file` (safetensors in and out), `inputs` (random operands), `exact` and `dequantise` (the error against float64),
 //! `table` (what is printed).
 //!
 //! Results go to stdout, everything else to stderr. Exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input.
 #![deny(unsafe_code)]
 
+mod accuracy;
 mod backend;
 mod bench;
 mod check;
@@ -22,11 +24,13 @@ mod exact;
 mod failure;
 mod info;
 mod inputs;
+mod manual;
 mod run;
 mod seed_shapes;
 mod table;
 mod tensor_file;
 mod ui;
+mod vectors;
 mod verify;
 
 use clap::Parser;

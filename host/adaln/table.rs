@@ -2,7 +2,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::ui;
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, LineStyle, Table as TextTable, TableStyle};
+use comfy_table::{CellAlignment, LineStyle, Table as TextTable, TableStyle, presets};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 /// How a table is printed.
@@ -15,6 +15,8 @@ pub enum Format {
     Json,
     /// A header and one line a row, numbers unrounded.
     Csv,
+    /// A table for Markdown documents.
+    Markdown,
 }
 
 /// `--format`, for every command that prints a table.
@@ -79,17 +81,20 @@ impl Table {
     /// Prints the table to stdout.
     pub fn print(&self, format: Format) -> Outcome {
         ui::print(&match format {
-            Format::Table => self.to_text() + "\n",
+            // One line, under the header.
+            Format::Table => {
+                self.to_text(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')))
+            }
+            Format::Markdown => self.to_text(presets::ASCII_MARKDOWN),
             Format::Json => json(self)?,
             Format::Csv => self.to_csv()?,
         })
     }
 
     /// The table for people.
-    pub fn to_text(&self) -> String {
+    fn to_text(&self, style: TableStyle) -> String {
         let mut text = TextTable::new();
-        // One line, under the header.
-        text.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+        text.load_style(style);
         text.set_header(self.columns.iter().map(|column| column.0));
         for row in &self.rows {
             text.add_row(row.iter().map(shown));
@@ -99,7 +104,7 @@ impl Table {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        text.trim_fmt()
+        text.trim_fmt() + "\n"
     }
 
     fn to_csv(&self) -> Outcome<String> {
