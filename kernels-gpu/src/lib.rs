@@ -4,12 +4,10 @@
 //! `entries` (the table of kernels), `modulation6`, `generic` (any D and alignment); then `view`, `formats`, `ptx`.
 //! Everything is inlined into its entry; there is no call, no panic and no local memory in the result.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
-#![cfg_attr(
-    target_arch = "nvptx64",
-    feature(abi_ptx, stdarch_nvptx, asm_experimental_arch, macro_metavar_expr_concat, link_llvm_intrinsics)
-)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, macro_metavar_expr_concat))]
 #![cfg(target_arch = "nvptx64")]
 
+#[allow(dead_code, reason = "shared with the host, which uses the rest")]
 #[path = "../../host/contract/mod.rs"]
 mod contract;
 mod entries;

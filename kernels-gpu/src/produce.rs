@@ -31,7 +31,11 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
 ) {
     let team = Team::<WARPS>::here(a);
     let row = team.first_row;
-    let place = |i| place::<WARPS, CHUNKS, FULL>(a, team, row, i);
+    // A row past the last has no chunks: its team only pads. (NVFP4's grid has a team for each row of the scale layout.)
+    let place = |i| {
+        let place = team.place(i, FULL, a.dim);
+        Aligned { exists: place.exists && row < a.rows, ..place }
+    };
     ptx::wait_for_previous_grid();
     let x_row = row_address(a.x, row, a.dim * 2);
     let x: [_; CHUNKS] = from_fn(|i| place(i).bf16(x_row));
@@ -63,6 +67,7 @@ const DEPTH: u32 = 3;
 /// two. A thread stages the chunks that it reads, so the ring needs no barrier.
 #[inline(always)]
 pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize>(a: &RowArguments) {
+    const { assert!(M::SHARED_BY_ROWS, "a stream holds one modulation for all its rows") };
     let team = Team::<WARPS>::here(a);
     ptx::wait_for_previous_grid();
     ptx::release_next_grid();
@@ -72,9 +77,9 @@ pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, con
         stage_row::<WARPS, CHUNKS, FULL>(a, team, row + stage * team.stride, stage);
         stage += 1;
     }
-    let column = |i| team.place(i, FULL, a.dim);
+    let place = |i| team.place(i, FULL, a.dim);
     let modulation = M::begin(a);
-    let loaded: [_; CHUNKS] = from_fn(|i| (M::load(a, 0, column(i)), S::load(a, column(i))));
+    let loaded: [_; CHUNKS] = from_fn(|i| (M::load(a, 0, place(i)), S::load(a, place(i))));
     let sink = S::prepare(S::begin(a, team.table()));
     let held = loaded.map(|(m, s)| (M::hold(modulation, m), s));
     if S::TABLE && !team.spans_warps() {
@@ -85,8 +90,7 @@ pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, con
     let sum = row_sum(&staged_row::<WARPS, CHUNKS, FULL>(a, team, row, stage));
     let mut row_mean = mean(row_totals([sum], team, 1)[0], dim, a.inv_dim);
     let mut buffer = 0;
-    while team.first_row_of_warp + (row - team.first_row) < a.rows {
-        let place = |i| place::<WARPS, CHUNKS, FULL>(a, team, row, i);
+    while row < a.rows {
         let (d, squares) = deviations(&read_staged::<WARPS, CHUNKS>(team, stage, place), row_mean, place);
         let next_stage = if stage + 1 == DEPTH { 0 } else { stage + 1 };
         let next_sum = row_sum(&staged_row::<WARPS, CHUNKS, FULL>(a, team, row + team.stride, next_stage));
@@ -114,7 +118,7 @@ fn stage_row<const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
     let x_row = row_address(a.x, row, a.dim * 2);
     let mut i = 0;
     while i < CHUNKS {
-        let place = place::<WARPS, CHUNKS, FULL>(a, team, row, i);
+        let place = team.place(i, FULL, a.dim);
         if row < a.rows && place.exists {
             // SAFETY: inside x, and a slot of this thread in the ring; read only after `wait`.
             unsafe {
@@ -154,21 +158,6 @@ fn read_staged<const WARPS: u32, const CHUNKS: usize>(
         // SAFETY: a slot of this thread that a finished copy has filled.
         if place(i).exists { unsafe { team.shared.read_4(slot) }.map(f32::to_bits) } else { [0; 4] }
     })
-}
-
-/// Chunk `i` of `row`. Only teams smaller than a warp, which have one chunk a thread, can run past the last row.
-#[inline(always)]
-fn place<const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
-    a: &RowArguments,
-    team: Team<WARPS>,
-    row: u32,
-    i: usize,
-) -> Aligned {
-    let mut place = team.place(i, FULL, a.dim);
-    if CHUNKS == 1 {
-        place.exists &= row < a.rows;
-    }
-    place
 }
 
 /// Mean of the row, and the deviations of this thread's elements from it, and the reciprocal standard deviation.

@@ -4,7 +4,9 @@
 //! element k with k + 4, so that the nibbles of both halves of a word move into place together: no per-element shifts.
 mod recipe;
 
-pub use recipe::{FlashRtSm110, FlashRtSm120, Recipe, TransformerEngine};
+pub use recipe::{FlashRtSm110, FlashRtSm120, TransformerEngine};
+
+use recipe::Recipe;
 
 use super::{Sink, Table};
 use crate::contract::{abi::RowArguments, swizzle};
