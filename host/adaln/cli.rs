@@ -19,7 +19,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  adaln demo                                    every operator on typical shapes, with times and accuracy
+  adaln demo                                    every operator: time, bandwidth, accuracy
   adaln run ada_layer_norm_quant_fp8_bf16 --input in.safetensors --output out.safetensors
   adaln check --cases 1000                      random calls against the plain reference
   adaln bench --format json --runs 3            times beside a copy of the same bytes

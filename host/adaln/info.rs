@@ -101,7 +101,7 @@ fn people(info: &Info, ui: Ui) -> Outcome {
         ui::print(&format!("image chosen: {chosen}\n"))?;
     }
     if let Some(note) = &info.note {
-        ui::print(&format!("GPU: {note}\n"))?;
+        ui::print(&format!("{note}\n"))?;
     }
     if IMAGES.is_empty() {
         ui.note("no kernel images are in this build; `cargo kernels` makes them");
@@ -130,7 +130,7 @@ fn gpu() -> (Option<Gpu>, Option<String>, Option<String>) {
 
 #[cfg(not(feature = "cuda"))]
 fn gpu() -> (Option<Gpu>, Option<String>, Option<String>) {
-    (None, None, Some("not looked for, since this build has no GPU support (build with `--features cuda`)".to_owned()))
+    (None, None, Some("no GPU was looked for: this build cannot use one (build with `--features cuda`)".to_owned()))
 }
 
 fn images() -> Table {

@@ -52,8 +52,8 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   adaln run ada_layer_norm_quant_fp8_bf16 --input in.safetensors --output out.safetensors
-  adaln run layer_norm_no_affine_quant_nvfp4_swizzled_bf16 --input model.safetensors --bind x=hidden \\
-      --recipe transformer-engine --backend cpu --output q.safetensors";
+  adaln run layer_norm_no_affine_quant_nvfp4_swizzled_bf16 --recipe transformer-engine
+    --input model.safetensors --bind x=hidden --output q.safetensors";
 
 /// What an output file says about how it was made.
 #[derive(Debug, Serialize)]

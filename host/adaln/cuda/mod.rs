@@ -18,13 +18,23 @@ use adaptive_layernorm_producers::{
 use cust::CudaApiVersion;
 use cust::context::Context;
 use cust::device::{Device, DeviceAttribute};
-use cust::error::CudaResult;
+use cust::error::{CudaError, CudaResult};
 use cust::stream::{Stream, StreamFlags};
+use std::fmt::Write;
 use std::time::Duration;
 
 /// A sentence for what the driver refused.
 pub fn called<T>(what: &str, result: CudaResult<T>) -> Outcome<T> {
-    result.map_err(|error| Failure::input(format!("the GPU cannot be used: {what}: {error}")))
+    result.map_err(|error| Failure::input(format!("the GPU cannot be used: {what}: {}", text(error))))
+}
+
+/// The driver's text, or the number's name where the driver has none: cust asks it then and gives up.
+fn text(error: CudaError) -> String {
+    let mut text = String::new();
+    match write!(text, "{error}") {
+        Ok(()) => text.trim_matches('"').to_owned(),
+        Err(_) => format!("{error:?}"),
+    }
 }
 
 /// What the driver says of device 0.
@@ -108,7 +118,7 @@ impl Engine for Gpu {
 
     /// Cold: over copies of the operands that together exceed the cache.
     fn time(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Outcome<Duration> {
-        let copies = timing::cold_copies(self, Resident::footprint(inputs, outputs));
+        let copies = timing::cold_copies(self, Resident::bytes_a_copy(call, inputs, outputs));
         let resident = Resident::new(self, call, inputs, outputs, copies)?;
         let time = timing::median(self, &resident, copies)?;
         resident.download(0, outputs)?;
@@ -116,7 +126,7 @@ impl Engine for Gpu {
     }
 
     fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, bytes: u64) -> Outcome<Vec<Measured>> {
-        let copies = timing::cold_copies(self, Resident::footprint(inputs, outputs));
+        let copies = timing::cold_copies(self, Resident::bytes_a_copy(call, inputs, outputs));
         let resident = Resident::new(self, call, inputs, outputs, copies)?;
         let plain =
             timing::Copies::new(bytes, timing::cold_copies(self, usize::try_from(bytes).unwrap_or(usize::MAX)))?;

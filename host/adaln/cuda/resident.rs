@@ -11,6 +11,7 @@ use adaptive_layernorm_producers::{
     AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, E4m3, Fp8, Matrix, Modulation, NoAffine, Nvfp4, PerToken,
     PerTokenTable, Sink, Sizes, bf16,
 };
+use cust::context::CurrentContext;
 use cust::error::CudaResult;
 use cust::memory::{CopyDestination, DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::Stream;
@@ -77,13 +78,16 @@ impl<'g> Resident<'g> {
             }
             made.push(copy);
         }
+        // The driver may still be copying out of its staging memory, and the stream of the launches does not wait for that.
+        called("waiting for the operands", CurrentContext::synchronize())?;
         let sizes = call.sizes(inputs)?;
         Ok(Self { gpu, call: *call, sizes, copies: made, _bits16: bits16, _bits8: bits8, _floats: floats })
     }
 
-    /// Bytes of device memory of one copy.
-    pub fn footprint(inputs: &Tensors, outputs: &Tensors) -> usize {
-        inputs.values().chain(outputs.values()).map(|tensor| rounded(&tensor.data)).sum()
+    /// Bytes of one copy that no other copy shares.
+    pub fn bytes_a_copy(call: &Call, inputs: &Tensors, outputs: &Tensors) -> usize {
+        let own = inputs.iter().chain(outputs).filter(|(name, _)| !is_shared(call, name));
+        own.map(|(_, tensor)| bytes(&tensor.data)).sum()
     }
 
     /// Brings the outputs of a copy back.
@@ -206,8 +210,12 @@ fn place<T: DeviceCopy>(
 
 /// Bytes with what alignment adds.
 fn rounded(data: &Data) -> usize {
-    // A tensor in memory has fewer bytes than addresses.
-    (data.len() * data.dtype().bytes() as usize).next_multiple_of(GRAIN)
+    bytes(data).next_multiple_of(GRAIN)
+}
+
+/// Bytes of a tensor, which is in memory, so they can be counted.
+fn bytes(data: &Data) -> usize {
+    data.len() * data.dtype().bytes() as usize
 }
 
 /// Device memory that is handed out piece by piece.

@@ -18,7 +18,7 @@ pub const LAUNCHES: usize = 32;
 /// Most bytes of all copies of the operands.
 const MOST_BYTES: usize = 16 << 30;
 
-/// Copies of operands of so many bytes that do not fit the cache by far.
+/// How many copies of operands it takes to exceed the cache three times; small ones fewer, so many that no replay repeats a copy.
 pub fn cold_copies(gpu: &Gpu, bytes: usize) -> usize {
     let enough = (3 * gpu.about().l2_bytes as usize).div_ceil(bytes.max(1)) + 1;
     enough.min(LAUNCHES * REPLAYS).min((MOST_BYTES / bytes.max(1)).max(1))

@@ -1,0 +1,9 @@
+//! The program `adaln` as its users see it: files, text and exit codes.
+mod diff;
+mod golden;
+mod program;
+mod refusals;
+mod results;
+#[path = "../support/mod.rs"]
+mod support;
+mod vectors;
