@@ -2,6 +2,7 @@
 use crate::check::{RowParts, Sizes};
 use crate::contract::abi::{Modulation6Arguments, RowArguments};
 use crate::contract::swizzle;
+use crate::convert::{to_f32, to_usize};
 use crate::operand::{Broadcast, Device, Modulation, NoAffine, PerToken, Sink, SixWay, View};
 
 /// Arguments of a row operator; `team` is the launch's.
@@ -23,8 +24,7 @@ pub(crate) fn rows(sizes: Sizes, parts: &RowParts<'_, '_, '_, Device>, eps: f32,
         shift_idx: 0,
         scale_idx: 0,
         eps,
-        // D is at most 2^24, so it is exact as f32.
-        inv_dim: 1.0 / sizes.dim as f32,
+        inv_dim: 1.0 / to_f32(to_usize(sizes.dim)),
         column_groups: swizzle::column_groups(sizes.dim),
         team,
     };

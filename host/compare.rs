@@ -3,6 +3,7 @@
 //! For FP8 it asks for "p99 of |difference| = 0 and only a tiny count of adjacent code differences"; for NVFP4 for equal bytes.
 //! A [`Report`] has these figures and more, so that users can put their own pipeline beside this library;
 //! [`Report::agrees_with_original`] applies contract section 5. Outputs of this library on two backends must simply be equal.
+use crate::convert::to_u64;
 use crate::error::{Error, Result};
 use crate::formats::{E4m3, e2m1, unpack};
 use half::bf16;
@@ -136,7 +137,7 @@ pub fn nvfp4(expected: Nvfp4Output<'_>, got: Nvfp4Output<'_>, rows: u32, dim: u3
 fn dirty_padding(sf_swizzled: &[u8], rows: u32, dim: u32) -> usize {
     let size = crate::formats::swizzled_sf_size(rows, dim).unwrap_or(0).min(sf_swizzled.len());
     let is_padding = |at: usize| {
-        let position = crate::formats::scale_layout::position(at as u64, dim);
+        let position = crate::formats::scale_layout::position(to_u64(at), dim);
         position.is_some_and(|(row, column)| row >= u64::from(rows) || column >= dim / 16)
     };
     (0..size).filter(|at| sf_swizzled[*at] != 0 && is_padding(*at)).count()

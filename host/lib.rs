@@ -48,6 +48,7 @@ mod backend;
 mod check;
 pub mod compare;
 pub mod contract;
+mod convert;
 mod cpu;
 mod element;
 mod error;

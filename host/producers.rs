@@ -40,6 +40,43 @@ use half::bf16;
 /// stream.synchronize()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # In a CUDA graph
+/// The buffers stay where they are; their contents may change from replay to replay.
+///
+/// ```no_run
+/// # use adaptive_layernorm_producers::{Matrix, Producers};
+/// # use cust::memory::{CopyDestination, DeviceBuffer};
+/// # use cust::stream::{Stream, StreamFlags};
+/// use cust::sys;
+/// # let _context = cust::quick_init()?;
+/// # let producers = Producers::load(&cust::device::Device::get_device(0)?)?;
+/// # let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+/// let mut x = DeviceBuffer::<u16>::zeroed(64 * 3072)?;
+/// let mut act_scale = DeviceBuffer::from_slice(&[0.025f32])?;
+/// let mut out = DeviceBuffer::<u8>::zeroed(64 * 3072)?;
+/// let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
+/// # let ok = |result: sys::CUresult| assert_eq!(result, sys::CUresult::CUDA_SUCCESS);
+///
+/// let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+/// // SAFETY: a live stream, which is not capturing.
+/// ok(unsafe { sys::cuStreamBeginCapture_v2(stream.as_inner(), mode) });
+/// let matrix = Matrix::new(&x, 64, 3072);
+/// producers.layer_norm_no_affine_quant_fp8_static_bf16(&stream, matrix, &act_scale, 1e-5, &mut out)?;
+/// // SAFETY: the stream is capturing; the handles are live locals.
+/// ok(unsafe { sys::cuStreamEndCapture(stream.as_inner(), &mut graph) });
+/// // SAFETY: the graph was just made.
+/// ok(unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) });
+///
+/// for step in 0..10u16 {
+///     x.copy_from(&vec![0x3f80 + step; 64 * 3072])?;
+///     act_scale.copy_from(&[0.025 + f32::from(step)])?;
+///     // SAFETY: the executable graph, the stream and the buffers are alive.
+///     ok(unsafe { sys::cuGraphLaunch(executable, stream.as_inner()) });
+///     stream.synchronize()?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Producers(Kernels);
 

@@ -13,6 +13,7 @@ pub(crate) use list::OperandList;
 pub use sizes::{MAX_ROWS, Sizes};
 pub(crate) use sizes::{axis_length, dim, elements, rows};
 
+use crate::convert::to_u64;
 use crate::error::{Error, Result};
 use crate::operand::{Extent, Matrix, Modulation, Ref, Sink, SixWay, Space, View};
 use crate::operator::{Axis, Operator, SinkKind};
@@ -159,7 +160,7 @@ fn one(sizes: Sizes, Listed { name: operand, extent, .. }: Listed) -> Result<Ran
         return Err(Error::Misaligned { operator, operand, expected: dtype.bytes(), got: address });
     }
     let end = |len: u64| product(&[len, dtype.bytes()]).and_then(|bytes| address.checked_add(bytes));
-    match (end(used), end(len as u64)) {
+    match (end(used), end(to_u64(len))) {
         (Some(end), Some(_)) => Ok(address..end),
         _ => Err(Error::Overflow {
             operator,
@@ -173,13 +174,13 @@ fn one(sizes: Sizes, Listed { name: operand, extent, .. }: Listed) -> Result<Ran
 /// The elements that an operand's axes say, if it has them.
 fn length(sizes: Sizes, operand: &'static str, got: usize) -> Result<u64> {
     let operator = sizes.operator;
-    let Some(spec) = operator.operand(operand) else { return Ok(got as u64) };
+    let Some(spec) = operator.operand(operand) else { return Ok(to_u64(got)) };
     let expected = elements(sizes, spec)?;
     match spec.shape {
         [Axis::Scalar] if got != 1 => Err(Error::Scalar { operator, operand, got }),
-        [Axis::ScaleLayout] if (got as u64) < expected => Err(Error::TooShort { operator, operand, expected, got }),
+        [Axis::ScaleLayout] if to_u64(got) < expected => Err(Error::TooShort { operator, operand, expected, got }),
         [Axis::ScaleLayout] => Ok(expected),
-        _ if got as u64 != expected => Err(Error::Length { operator, operand, expected, got }),
+        _ if to_u64(got) != expected => Err(Error::Length { operator, operand, expected, got }),
         _ => Ok(expected),
     }
 }

@@ -1,5 +1,6 @@
 //! R, D, C and what they multiply to: the only place where sizes meet, always checked.
 use crate::contract::sum_tree::MAX_DIM;
+use crate::convert::{to_index, to_u64};
 use crate::error::{Error, Result};
 use crate::formats::swizzled_sf_size;
 use crate::operator::{Axis, OperandSpec, Operator};
@@ -53,7 +54,7 @@ pub(super) fn chunks(sizes: Sizes, table: usize) -> Result<u32> {
         return Err(Error::NotWhole { operator, operand: "table", expected: u64::from(dim), got: table });
     }
     // A kernel steps over a row of temb with 32 bits.
-    let pitch = product(&[chunks as u64, u64::from(dim), 2]);
+    let pitch = product(&[to_u64(chunks), u64::from(dim), 2]);
     match (u32::try_from(chunks), pitch) {
         (Ok(chunks), Some(pitch)) if pitch <= u64::from(u32::MAX) => Ok(chunks),
         _ => Err(Error::Overflow {
@@ -67,12 +68,11 @@ pub(super) fn chunks(sizes: Sizes, table: usize) -> Result<u32> {
 
 /// A length in units of `divisor`.
 pub(super) fn whole(operator: Operator, operand: &'static str, got: usize, divisor: u64) -> Result<usize> {
-    let remainder = got as u64 % divisor;
+    let remainder = to_u64(got) % divisor;
     if remainder != 0 {
         return Err(Error::NotWhole { operator, operand, expected: divisor, got });
     }
-    // Not larger than `got`.
-    Ok((got as u64 / divisor) as usize)
+    Ok(to_index(to_u64(got) / divisor))
 }
 
 /// Elements that an operand's axes multiply to, if the bytes fit the address space.
@@ -87,7 +87,7 @@ pub(crate) fn elements(sizes: Sizes, spec: &OperandSpec) -> Result<u64> {
         _ => Err(Error::Overflow {
             operator: sizes.operator,
             operand: spec.name,
-            expected: usize::MAX as u64,
+            expected: to_u64(usize::MAX),
             got: format!("{factors:?} elements of {} bytes", spec.dtype.bytes()),
         }),
     }
@@ -102,12 +102,12 @@ pub(crate) fn axis_length(Sizes { operator, rows, dim, chunks }: Sizes, axis: Ax
         Axis::Chunks => u64::from(chunks),
         Axis::Six => 6,
         Axis::Scalar => 1,
-        Axis::ScaleLayout => swizzled_sf_size(rows, dim).ok_or_else(|| Error::Overflow {
+        Axis::ScaleLayout => to_u64(swizzled_sf_size(rows, dim).ok_or_else(|| Error::Overflow {
             operator,
             operand: "sf_swizzled",
-            expected: usize::MAX as u64,
+            expected: to_u64(usize::MAX),
             got: format!("the scale layout of {rows} x {dim}"),
-        })? as u64,
+        })?),
     })
 }
 

@@ -11,6 +11,7 @@ mod six_way;
 mod statistics;
 
 use crate::check::{self, RowParts};
+use crate::convert::to_usize;
 use crate::error::Result;
 use crate::formats::E4m3;
 use crate::methods::operator_methods;
@@ -77,7 +78,7 @@ impl Cpu {
     /// Before anything is written: lengths that do not fit together.
     pub fn run_six_way(&self, parts: SixWay<'_>) -> Result<()> {
         let call = check::six_way::<Host>(parts)?;
-        let dim = call.sizes().dim as usize;
+        let dim = to_usize(call.sizes().dim);
         six_way::run(call.into_parts(), dim);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Normalises, modulates and rounds a row.
 use super::statistics::{Statistics, widen};
+use crate::convert::to_usize;
 use crate::formats::{E4m3, bf16::NAN};
 use crate::operand::{Modulation, NoAffine};
 use half::bf16;
@@ -30,8 +31,8 @@ impl<'a> RowModulation<'a> {
             Modulation::PerTokenTable(m) => {
                 let chunks = m.table.len() / dim;
                 let part = |index: u32| TableRow {
-                    temb: &m.temb[(r * chunks + index as usize) * dim..][..dim],
-                    table: &m.table[index as usize * dim..][..dim],
+                    temb: &m.temb[(r * chunks + to_usize(index)) * dim..][..dim],
+                    table: &m.table[to_usize(index) * dim..][..dim],
                 };
                 Self::Table { scale: part(m.scale_idx), shift: part(m.shift_idx) }
             }

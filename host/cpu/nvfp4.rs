@@ -2,10 +2,11 @@
 //!
 //! Blocks of NaN and blocks whose scale is 0 go through all passes like the others and are put right at the end; they are rare.
 use crate::contract::swizzle::BLOCK;
+use crate::convert::to_usize;
 use crate::formats::E4m3;
 use crate::recipe::Nvfp4Recipe;
 
-const WIDTH: usize = BLOCK as usize;
+const WIDTH: usize = to_usize(BLOCK);
 const ONE_SIXTH: f32 = 1.0 / 6.0;
 /// 2^-118: bound of the global scale, as in the reference.
 const SMALLEST_GLOBAL_SCALE: f32 = f32::from_bits((127 - 118) << 23);

@@ -4,6 +4,7 @@ use super::modulation::RowModulation;
 use super::statistics::{Lanes, statistics};
 use super::{fp8, nvfp4};
 use crate::contract::swizzle::{BLOCK, TILE_BYTES, column_groups, offset};
+use crate::convert::{to_index, to_u32, to_usize};
 use crate::formats::E4m3;
 use crate::operand::{AwqFp8, Bf16, Fp8, Modulation, Nvfp4};
 use half::bf16;
@@ -109,11 +110,10 @@ pub(super) fn awq_fp8(source: &Source<'_, '_>, sink: AwqFp8<&[bf16], &[f32], &mu
 pub(super) fn nvfp4(source: &Source<'_, '_>, sink: Nvfp4<&mut [u8], &mut [u8], Option<&[f32]>>) {
     let recipe = nvfp4::Recipe::new(sink.recipe, sink.global_scale.map(|scale| scale[0]));
     let dim = source.dim;
-    let columns = dim / BLOCK as usize;
-    // dim passed the checks, so it is a u32.
-    let groups = column_groups(dim as u32);
+    let columns = dim / to_usize(BLOCK);
+    let groups = column_groups(to_u32(dim));
     let tiles = sink.packed.par_chunks_mut(TILE_ROWS * dim / 2);
-    let layout = sink.sf_swizzled.par_chunks_exact_mut(groups as usize * TILE_BYTES as usize);
+    let layout = sink.sf_swizzled.par_chunks_exact_mut(to_usize(groups) * to_index(TILE_BYTES));
     tiles.zip(layout).enumerate().for_each(|(tile, (packed, layout))| {
         let mut scales = vec![0; packed.len() / (dim / 2) * columns];
         let rows = packed.par_chunks_exact_mut(dim / 2).zip(scales.par_chunks_exact_mut(columns)).enumerate();
@@ -127,7 +127,7 @@ pub(super) fn nvfp4(source: &Source<'_, '_>, sink: Nvfp4<&mut [u8], &mut [u8], O
         layout.fill(0);
         for (r, row) in scales.chunks_exact(columns).enumerate() {
             for (c, scale) in row.iter().enumerate() {
-                layout[offset(r as u32, c as u32, groups) as usize] = *scale;
+                layout[to_index(offset(to_u32(r), to_u32(c), groups))] = *scale;
             }
         }
     });

@@ -4,9 +4,10 @@
 //! vectors of lanes, the tree inside a chunk into vertical operations. A chunk is read as four words of two bf16, which widen to
 //! f32 by a shift and a mask.
 use crate::contract::sum_tree::{CHUNK, lanes};
+use crate::convert::{to_f32, to_u32, to_usize};
 use half::bf16;
 
-const WIDTH: usize = CHUNK as usize;
+const WIDTH: usize = to_usize(CHUNK);
 
 /// One accumulator per virtual lane, reused from row to row.
 pub(super) struct Lanes {
@@ -26,8 +27,7 @@ pub(super) struct Statistics {
 impl Lanes {
     /// Accumulators for rows of `dim` elements.
     pub fn new(dim: usize) -> Self {
-        // dim passed the checks, so it is a u32.
-        let lanes = lanes(dim as u32) as usize;
+        let lanes = to_usize(lanes(to_u32(dim)));
         Self { even: vec![0.0; lanes], odd: vec![0.0; lanes] }
     }
 }
@@ -41,8 +41,7 @@ pub(super) fn widen(x: bf16) -> f32 {
 /// The statistics of a row.
 #[inline(always)]
 pub(super) fn statistics(x: &[bf16], eps: f32, lanes: &mut Lanes) -> Statistics {
-    // D is at most 2^24: exact.
-    let dim = x.len() as f32;
+    let dim = to_f32(x.len());
     let mean = sum(x, lanes) / dim;
     let variance = sum_of_squares(x, mean, lanes) * (1.0 / dim);
     Statistics { mean, rstd: 1.0 / (variance + eps).sqrt() }

@@ -3,6 +3,7 @@
 //! `K = D/16` scales a row; rows go in tiles of 128, columns in groups of 4, 512 bytes a tile-group. Bytes for rows past R and
 //! columns past K are padding, which every producer writes as 0. The formula is in [`crate::contract::swizzle`].
 use crate::contract::swizzle;
+use crate::convert::{to_index, to_u64};
 
 pub use crate::contract::swizzle::{BLOCK, TILE_BYTES, column_groups};
 
@@ -16,9 +17,10 @@ pub use crate::contract::swizzle::{BLOCK, TILE_BYTES, column_groups};
 /// assert_eq!(swizzled_sf_size(1, 16), Some(512));
 /// ```
 pub const fn swizzled_sf_size(rows: u32, dim: u32) -> Option<usize> {
+    // At most 2^25 tiles of 2^26 groups.
     let bytes = (rows.div_ceil(128) as u64 * column_groups(dim) as u64).checked_mul(TILE_BYTES);
     match bytes {
-        Some(bytes) if bytes <= usize::MAX as u64 => Some(bytes as usize),
+        Some(bytes) if bytes <= to_u64(usize::MAX) => Some(to_index(bytes)),
         _ => None,
     }
 }

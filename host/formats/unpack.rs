@@ -1,5 +1,6 @@
 //! NVFP4 output back to f32.
 use super::{E4m3, e2m1, scale_layout};
+use crate::convert::to_index;
 use crate::error::{Error, Result};
 use crate::operator::{PACKED, SF_SWIZZLED};
 
@@ -57,6 +58,5 @@ pub fn unswizzle(sf_swizzled: &[u8], rows: u32, dim: u32) -> Result<Vec<E4m3>> {
     }
     let columns = dim / scale_layout::BLOCK;
     let places = (0..rows).flat_map(|row| (0..columns).map(move |column| scale_layout::offset(row, column, dim)));
-    // Below `expected`, which is a usize.
-    Ok(places.map(|at| E4m3::from_bits(sf_swizzled[at as usize])).collect())
+    Ok(places.map(|at| E4m3::from_bits(sf_swizzled[to_index(at)])).collect())
 }

@@ -3,6 +3,7 @@ use super::tensor::Held;
 use super::{Data, Tensor, Tensors, shapes};
 use crate::backend::Backend;
 use crate::check::{self, Sizes};
+use crate::convert::{to_index, to_usize};
 use crate::error::{Error, Result};
 use crate::operand::{
     AwqFp8, Bf16, Broadcast, BroadcastFp8, Fp8, Matrix, Modulation, NoAffine, Nvfp4, PerToken, PerTokenTable, Sink,
@@ -66,10 +67,10 @@ impl Call {
             match (axis, leading) {
                 (Axis::Rows, Some(leading)) => shape.extend_from_slice(leading),
                 // Checked below: the product of the axes fits.
-                _ => shape.push(check::axis_length(sizes, *axis)? as usize),
+                _ => shape.push(to_index(check::axis_length(sizes, *axis)?)),
             }
         }
-        let len = check::elements(sizes, spec)? as usize;
+        let len = to_index(check::elements(sizes, spec)?);
         Ok((spec.name.to_owned(), Tensor { shape, data: Data::zeros(spec.dtype, len) }))
     }
 
@@ -101,7 +102,7 @@ impl Call {
         let Some(sink) = self.sink(&from, &mut to)? else {
             return Err(Error::NoSuchOperator { modulation: modulation.kind(), sink: self.operator.sink() });
         };
-        let x = Matrix::new(from.get("x")?, sizes.rows as usize, sizes.dim as usize);
+        let x = Matrix::new(from.get("x")?, to_usize(sizes.rows), to_usize(sizes.dim));
         backend.run(x, modulation, self.eps, sink)
     }
 

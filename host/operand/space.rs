@@ -1,4 +1,5 @@
 //! Where operands live.
+use crate::convert::to_u64;
 use crate::element::{DType, Element};
 use std::fmt::Debug;
 
@@ -82,12 +83,12 @@ host_operands!([] [T], [] Vec<T>, [, const N: usize] [T; N]);
 
 impl<T: Element> View for &[T] {
     fn extent(&self) -> Extent {
-        Extent { dtype: T::DTYPE, address: self.as_ptr().addr() as u64, len: self.len() }
+        Extent { dtype: T::DTYPE, address: to_u64(self.as_ptr().addr()), len: self.len() }
     }
 }
 
 impl<T: Element> View for &mut [T] {
     fn extent(&self) -> Extent {
-        Extent { dtype: T::DTYPE, address: self.as_ptr().addr() as u64, len: self.len() }
+        Extent { dtype: T::DTYPE, address: to_u64(self.as_ptr().addr()), len: self.len() }
     }
 }

@@ -10,6 +10,7 @@ pub mod statistics;
 
 use crate::check::{self, RowParts, Sizes};
 use crate::contract::swizzle;
+use crate::convert::{to_index, to_u32, to_usize};
 use crate::error::Result;
 use crate::formats::bf16::round;
 use crate::operand::{Host, Matrix, Modulation, Sink, SixWay};
@@ -47,13 +48,13 @@ pub fn run(x: Matrix<&[bf16]>, modulation: Modulation<'_>, eps: f32, sink: Sink<
         Sink::Nvfp4(sink) => {
             let scales = check::elements(sizes, &crate::operator::SF_SWIZZLED)?;
             // Fits: checked against the buffer's length.
-            sink.sf_swizzled[..scales as usize].fill(0);
+            sink.sf_swizzled[..to_index(scales)].fill(0);
             let global_scale = sink.global_scale.map(|scale| scale[0]);
             for (r, packed) in sink.packed.chunks_exact_mut(x.dim / 2).enumerate() {
                 for (c, (block, codes)) in row(r).chunks_exact(16).zip(packed.chunks_exact_mut(8)).enumerate() {
                     let scale = nvfp4::block(sink.recipe, global_scale, block, codes);
-                    let at = swizzle::offset(r as u32, c as u32, swizzle::column_groups(sizes.dim));
-                    sink.sf_swizzled[at as usize] = scale;
+                    let at = swizzle::offset(to_u32(r), to_u32(c), swizzle::column_groups(sizes.dim));
+                    sink.sf_swizzled[to_index(at)] = scale;
                 }
             }
         }
@@ -69,7 +70,7 @@ pub fn run_six_way(parts: SixWay<'_>) -> Result<()> {
     let call = check::six_way::<Host>(parts)?;
     let Sizes { rows, dim, .. } = call.sizes();
     let parts = call.into_parts();
-    let (rows, dim) = (rows as usize, dim as usize);
+    let (rows, dim) = (to_usize(rows), to_usize(dim));
     for (k, out) in parts.out.into_iter().enumerate() {
         for r in 0..rows {
             for d in 0..dim {

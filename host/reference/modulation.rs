@@ -1,6 +1,7 @@
 //! From a row of x to a row of v (contract section 2).
 use super::e4m3;
 use super::statistics::{normalise, statistics};
+use crate::convert::to_usize;
 use crate::formats::bf16::round;
 use crate::operand::{Modulation, NoAffine};
 use half::bf16;
@@ -30,7 +31,7 @@ fn modulate(n: f32, modulation: &Modulation<'_>, Place { r, d, dim }: Place) -> 
         Modulation::PerTokenTable(m) => {
             let chunks = m.table.len() / dim;
             let entry = |index: u32| {
-                let index = index as usize;
+                let index = to_usize(index);
                 m.table[index * dim + d] + m.temb[(r * chunks + index) * dim + d].to_f32()
             };
             affine(n, entry(m.scale_idx), entry(m.shift_idx))

@@ -1,5 +1,6 @@
 //! Mean and reciprocal standard deviation of a row (contract section 1), in the contract's order of summation.
 use crate::contract::sum_tree::{CHUNK, lanes};
+use crate::convert::{to_f32, to_u32, to_usize};
 
 /// What normalisation needs to know of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,8 +13,7 @@ pub struct Statistics {
 
 /// The statistics of a row.
 pub fn statistics(x: &[f32], eps: f32) -> Statistics {
-    // D is at most 2^24, so the conversion is exact.
-    let dim = x.len() as f32;
+    let dim = to_f32(x.len());
     let mean = sum(x) / dim;
     let deviations: Vec<f32> = x.iter().map(|x| x - mean).collect();
     let variance = sum_of_squares(&deviations) * (1.0 / dim);
@@ -27,10 +27,10 @@ pub fn normalise(x: f32, Statistics { mean, rstd }: Statistics) -> f32 {
 
 /// Sum of a row.
 pub fn sum(x: &[f32]) -> f32 {
-    let mut accumulators = vec![0.0; lanes(x.len() as u32) as usize];
+    let mut accumulators = vec![0.0; to_usize(lanes(to_u32(x.len())))];
     let lanes = accumulators.len();
-    for (c, chunk) in x.chunks(CHUNK as usize).enumerate() {
-        let mut e = [0.0; CHUNK as usize];
+    for (c, chunk) in x.chunks(to_usize(CHUNK)).enumerate() {
+        let mut e = [0.0; to_usize(CHUNK)];
         e[..chunk.len()].copy_from_slice(chunk);
         accumulators[c % lanes] += ((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7]));
     }
@@ -39,9 +39,9 @@ pub fn sum(x: &[f32]) -> f32 {
 
 /// Sum of squares of a row of deviations.
 pub fn sum_of_squares(deviations: &[f32]) -> f32 {
-    let lanes = lanes(deviations.len() as u32) as usize;
+    let lanes = to_usize(lanes(to_u32(deviations.len())));
     let (mut even, mut odd) = (vec![0.0f32; lanes], vec![0.0f32; lanes]);
-    for (c, chunk) in deviations.chunks(CHUNK as usize).enumerate() {
+    for (c, chunk) in deviations.chunks(to_usize(CHUNK)).enumerate() {
         for (e, d) in chunk.iter().enumerate() {
             let accumulator = if e % 2 == 0 { &mut even[c % lanes] } else { &mut odd[c % lanes] };
             *accumulator = d.mul_add(*d, *accumulator);
