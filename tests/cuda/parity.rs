@@ -4,8 +4,9 @@ use crate::gpu::{Gpu, gpu, say};
 use crate::support::golden::{self, RECORDED};
 use crate::support::random::{Kind, Problem, Random};
 use crate::support::{calls, cases, first_difference};
+use adaptive_layernorm_producers::contract::geometry::{self, Request};
 use adaptive_layernorm_producers::named::{Call, Tensors};
-use adaptive_layernorm_producers::operator::ModulationKind;
+use adaptive_layernorm_producers::operator::{ModulationKind, SinkKind};
 use adaptive_layernorm_producers::{Cpu, Nvfp4Recipe, Operator};
 use cust::stream::{Stream, StreamFlags};
 
@@ -94,12 +95,26 @@ fn every_shape_class() {
                 check(&gpu, &stream, &Problem { call, rows, dim, chunks: 3, kind, seed: random.bits() }, 0);
             }
         }
-        // So many rows that each team walks over several.
-        for dim in [16, 512, 768, 1024, 1536, 2048, 3072].into_iter().filter(|dim| *dim % divisor == 0) {
-            let rows = (12_000_000 / dim).min(20_000);
+        for dim in [16, 128, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144].into_iter().filter(|dim| *dim % divisor == 0)
+        {
+            let rows = many_rows(&call, dim as u32) as usize;
             check(&gpu, &stream, &Problem { call, rows, dim, chunks: 2, kind: Kind::Normal, seed: random.bits() }, 0);
         }
     }
+}
+
+/// So many rows that each team walks over several on any GPU up to 132 multiprocessors, and a few more; 2000 where none walks.
+fn many_rows(call: &Call, dim: u32) -> u32 {
+    let request = |rows| Request {
+        nvfp4: call.operator.sink() == SinkKind::Nvfp4,
+        rows_share_modulation: call.operator.modulation().is_shared_by_rows(),
+        rows,
+        dim,
+        aligned: true,
+        multiprocessors: 132,
+    };
+    let walks = |rows: &u32| geometry::choose(&request(*rows)).shape.kind == geometry::Kind::Stream;
+    (1..16).map(|power| 1 << power).find(walks).unwrap_or(2000) + 77
 }
 
 /// A fresh seed each time, printed: `ADALN_SEED` repeats, `ADALN_CASES` prolongs.
