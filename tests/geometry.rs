@@ -65,7 +65,10 @@ fn every_launch_covers_its_rows_and_fits_the_gpu() {
             let (teams, reached) = reach(&launch, request.rows);
             assert!(reached >= u64::from(padded), "{request:?} {launch:?}");
             assert!(launch.shape.kind == Kind::Stream || teams < u64::from(padded) + 64, "{request:?} {launch:?}");
-            assert!(launch.grid <= i32::MAX as u32 && launch.block <= 256 && launch.shared_bytes <= 48 << 10, "{launch:?}");
+            assert!(
+                launch.grid <= i32::MAX as u32 && launch.block <= 256 && launch.shared_bytes <= 48 << 10,
+                "{launch:?}"
+            );
             assert!(launch.block % launch.team == 0 && launch.block % 32 == 0, "{launch:?}");
         }
     }

@@ -1,6 +1,6 @@
-//! Launches inside a stream capture.
+//! Launches inside a stream capture. They run alone: a synchronous copy of another thread invalidates a capture.
 use crate::device_call::DeviceCall;
-use crate::gpu::gpu;
+use crate::gpu::gpu_alone;
 use crate::parity::stream;
 use crate::support::random::{Kind, Problem};
 use crate::support::{calls, first_difference};
@@ -45,7 +45,7 @@ impl Drop for Graph {
 /// Item 20 of the field reports: replays see new values of every operand, act_scale and global scale included.
 #[test]
 fn replays_see_new_inputs() {
-    let Some(gpu) = gpu() else { return };
+    let Some(gpu) = gpu_alone() else { return };
     let stream = stream();
     for call in calls() {
         let problem = Problem { call, rows: 67, dim: 768, chunks: 2, kind: Kind::Normal, seed: 100 };
@@ -73,7 +73,7 @@ fn replays_see_new_inputs() {
 
 #[test]
 fn thousands_of_replays() {
-    let Some(gpu) = gpu() else { return };
+    let Some(gpu) = gpu_alone() else { return };
     let stream = stream();
     let call = calls()[0];
     let problem = Problem { call, rows: 64, dim: 3072, chunks: 2, kind: Kind::Normal, seed: 3 };
