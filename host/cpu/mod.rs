@@ -9,6 +9,8 @@ mod nvfp4;
 mod row;
 mod six_way;
 mod statistics;
+#[cfg(test)]
+mod tests;
 
 use crate::check::{self, RowParts};
 use crate::convert::to_usize;

@@ -22,7 +22,7 @@ pub(super) struct Source<'x, 'm> {
 }
 
 /// Where one row goes.
-enum RowSink<'a> {
+pub(super) enum RowSink<'a> {
     Bf16(&'a mut [bf16]),
     Fp8 { inv: f32, out: &'a mut [E4m3] },
     AwqFp8 { inv_s: &'a [bf16], inv: f32, out: &'a mut [E4m3] },
@@ -30,7 +30,7 @@ enum RowSink<'a> {
 }
 
 /// Buffers for one row, reused for the next.
-struct Scratch {
+pub(super) struct Scratch {
     /// The modulated row, rounded to bf16.
     v: Vec<f32>,
     lanes: Lanes,
@@ -39,13 +39,13 @@ struct Scratch {
 
 impl Scratch {
     /// For rows of `dim` elements; `blocks` if they are quantised by block.
-    fn new(dim: usize, blocks: bool) -> Self {
+    pub fn new(dim: usize, blocks: bool) -> Self {
         Self { v: vec![0.0; dim], lanes: Lanes::new(dim), blocks: nvfp4::Blocks::new(if blocks { dim } else { 0 }) }
     }
 }
 
 /// One row's work.
-struct Row<'a> {
+pub(super) struct Row<'a> {
     x: &'a [bf16],
     modulation: RowModulation<'a>,
     eps: f32,
@@ -77,7 +77,7 @@ impl Job for Row<'_> {
 }
 
 impl Source<'_, '_> {
-    fn row<'a>(&'a self, r: usize, sink: RowSink<'a>, scratch: &'a mut Scratch) -> Row<'a> {
+    pub fn row<'a>(&'a self, r: usize, sink: RowSink<'a>, scratch: &'a mut Scratch) -> Row<'a> {
         let x = &self.x[r * self.dim..][..self.dim];
         Row { x, modulation: RowModulation::of(&self.modulation, r, self.dim), eps: self.eps, sink, scratch }
     }
