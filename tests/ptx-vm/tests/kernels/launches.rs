@@ -1,0 +1,130 @@
+//! Every way to launch an operator on a shape: the choice of the library, and what else must give the same bytes.
+
+use std::fmt;
+
+use adaptive_layernorm_producers::contract::geometry::{self, Kind, Launch, Request, SHAPES, Shape};
+use adaptive_layernorm_producers::contract::sum_tree;
+use adaptive_layernorm_producers::named::Call;
+use adaptive_layernorm_producers::operator::{Axis, OperandSpec, SinkKind};
+
+/// How operands lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alignment {
+    /// On the address that the vectorised entries ask for, and on no better one.
+    Vector,
+    /// On their element, and on no better one; block scales on four bytes, which every entry asks for.
+    Element,
+}
+
+impl Alignment {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Vector, Self::Element];
+
+    /// Bytes, for an operand (host/check/alignment.rs says the same to the launch).
+    pub fn of(self, call: Call, spec: &OperandSpec) -> usize {
+        let elements = if call.operator.sink() == SinkKind::SixBf16 { 4 } else { 8 };
+        let element = usize::try_from(spec.dtype.bytes()).expect("few bytes");
+        match (self, spec.shape) {
+            (_, [Axis::ScaleLayout]) => 4,
+            (Self::Element, _) | (_, [Axis::Scalar]) => element,
+            (Self::Vector, [.., Axis::HalfDim]) => elements / 2,
+            (Self::Vector, _) => (elements * element).min(16),
+        }
+    }
+}
+
+/// An entry and its geometry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    pub grid: u32,
+    pub block: u32,
+    pub shared_bytes: u32,
+    pub team: u32,
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} <<<{}, {}, {}>>> team {}", self.name, self.grid, self.block, self.shared_bytes, self.team)
+    }
+}
+
+/// `{operator}[_{recipe}]`, the part of an entry's name before its shape class.
+pub fn stem(call: Call) -> String {
+    match call.recipe {
+        Some(recipe) => format!("{}_{}", call.operator, recipe.symbol()),
+        None => call.operator.to_string(),
+    }
+}
+
+/// Whether the operator has streams.
+pub fn streams(call: Call) -> bool {
+    let (modulation, sink) = (call.operator.modulation(), call.operator.sink());
+    modulation.is_shared_by_rows() && matches!(sink, SinkKind::Fp8 | SinkKind::AwqFp8)
+}
+
+/// All launches that must give the same bytes.
+pub fn launches(call: Call, rows: usize, dim: usize, alignment: Alignment) -> Vec<Entry> {
+    let (rows, dim) = (u32::try_from(rows).expect("R"), u32::try_from(dim).expect("D"));
+    if call.operator.sink() == SinkKind::SixBf16 {
+        return vec![six_way(rows, dim, alignment)];
+    }
+    let chosen = choose(call, rows, dim, alignment);
+    let mut all = vec![entry(call, chosen)];
+    if alignment == Alignment::Vector {
+        all.extend(
+            wider_team(rows, call, chosen).into_iter().chain(walking(rows, dim, call, chosen)).map(|l| entry(call, l)),
+        );
+    }
+    all
+}
+
+/// What the library launches on a GPU of 132 multiprocessors.
+pub fn choose(call: Call, rows: u32, dim: u32, alignment: Alignment) -> Launch {
+    geometry::choose(&Request {
+        nvfp4: call.operator.sink() == SinkKind::Nvfp4,
+        rows_share_modulation: call.operator.modulation().is_shared_by_rows(),
+        rows,
+        dim,
+        aligned: alignment == Alignment::Vector && dim.is_multiple_of(8),
+        multiprocessors: 132,
+    })
+}
+
+pub fn entry(call: Call, launch: Launch) -> Entry {
+    let Launch { shape, grid, block, shared_bytes, team } = launch;
+    Entry { name: format!("{}__{}", stem(call), shape.name), grid, block, shared_bytes, team }
+}
+
+fn six_way(rows: u32, dim: u32, alignment: Alignment) -> Entry {
+    let aligned = alignment == Alignment::Vector && dim.is_multiple_of(4);
+    let name = format!("adaln_modulation6_bf16__{}", if aligned { "aligned" } else { "any" });
+    let (grid, block) = (geometry::modulation6_grid(rows), geometry::MODULATION6_BLOCK);
+    Entry { name, grid, block, shared_bytes: 0, team: 0 }
+}
+
+/// Teams of lanes of a warp may be larger than the row needs.
+fn wider_team(rows: u32, call: Call, chosen: Launch) -> Option<Launch> {
+    if chosen.team > 16 {
+        return None;
+    }
+    let team = 2 * chosen.team;
+    let rows = if call.operator.sink() == SinkKind::Nvfp4 { rows.next_multiple_of(128) } else { rows };
+    Some(Launch { team, grid: rows.div_ceil(chosen.block / team), ..chosen })
+}
+
+/// The stream of the same class, so few teams that they walk.
+fn walking(rows: u32, dim: u32, call: Call, chosen: Launch) -> Option<Launch> {
+    if !streams(call) {
+        return None;
+    }
+    let warps = sum_tree::warps(dim);
+    let same = |shape: &&'static Shape| {
+        shape.kind == Kind::Stream && (shape.warps, shape.chunks) == (warps, chosen.shape.chunks)
+    };
+    let shape = SHAPES.iter().find(same)?;
+    let teams = rows.div_ceil(5);
+    // Three rows ahead of one chunk of four words each, behind the exchange buffers.
+    let shared_bytes = chosen.shared_bytes + 3 * 16 * shape.chunks * chosen.block;
+    Some(Launch { shape, grid: teams.div_ceil(chosen.block / chosen.team), shared_bytes, ..chosen })
+}
