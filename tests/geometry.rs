@@ -14,11 +14,11 @@ fn dims() -> Vec<u32> {
 fn requests(operator: Operator) -> Vec<Request> {
     let nvfp4 = operator.sink() == SinkKind::Nvfp4;
     let mut all = Vec::new();
-    for dim in dims().into_iter().filter(|dim| dim % operator.dim_divisor() == 0) {
+    for dim in dims().into_iter().filter(|dim| dim.is_multiple_of(operator.dim_divisor())) {
         for rows in [1, 2, 127, 128, 129, 792, 2520, 4096, 65_536, geometry::MAX_ROWS] {
             for (aligned, multiprocessors) in [(true, 132), (false, 132), (true, 16), (true, 1)] {
                 let rows_share_modulation = operator.modulation().is_shared_by_rows();
-                let aligned = aligned && dim % 8 == 0;
+                let aligned = aligned && dim.is_multiple_of(8);
                 all.push(Request { nvfp4, rows_share_modulation, rows, dim, aligned, multiprocessors });
             }
         }
@@ -69,7 +69,7 @@ fn every_launch_covers_its_rows_and_fits_the_gpu() {
                 launch.grid <= i32::MAX as u32 && launch.block <= 256 && launch.shared_bytes <= 48 << 10,
                 "{launch:?}"
             );
-            assert!(launch.block % launch.team == 0 && launch.block % 32 == 0, "{launch:?}");
+            assert!(launch.block.is_multiple_of(launch.team) && launch.block.is_multiple_of(32), "{launch:?}");
         }
     }
 }
