@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
 
     // bf16 1.0 is 0x3F80, -1.0 is 0xBF80: every row alternates, so it is its own normalised value.
-    let row = |i: usize| if i % 2 == 0 { 0x3f80u16 } else { 0xbf80 };
+    let row = |i: usize| if i.is_multiple_of(2) { 0x3f80u16 } else { 0xbf80 };
     let x = DeviceBuffer::from_slice(&(0..ROWS * DIM).map(row).collect::<Vec<_>>())?;
     let (scale, shift) = (DeviceBuffer::<u16>::zeroed(DIM)?, DeviceBuffer::<u16>::zeroed(DIM)?);
     let mut act_scale = DeviceBuffer::from_slice(&[1.0f32])?;
