@@ -50,7 +50,7 @@
 //!   whatever the number of host cores.
 //!
 //! # What it does not do
-//! Time, caches, texture, clusters, asynchronous copies, tensor cores, recursion, dynamic parallelism. Fences and atomics synchronise
+//! Time, caches, texture, clusters, bulk and tensor copies, tensor cores, recursion, dynamic parallelism. Fences and atomics synchronise
 //! nothing here: data handed from block to block through a flag is reported as a race.
 //!
 //! # Why not an existing crate

@@ -100,7 +100,7 @@ fn shapes_of_field_reports() {
         for dim in [2, 6, 14, 16, 30, 48, 80, 256, 272, 1000, 1152, 1536, 2048, 3072] {
             let rows: &[usize] = match dim {
                 ..=48 => &[1, 3, 129],
-                ..=272 => &[1, 3],
+                49..=272 => &[1, 3],
                 _ => &[2],
             };
             for rows in rows.iter().filter(|_| dim % divisor == 0) {
@@ -132,7 +132,7 @@ fn special_values() {
 fn last_bits_and_ties() {
     for call in calls() {
         for dim in [128, 496] {
-            let cases = sharp::cases(call, 2, dim);
+            let cases = sharp::cases(call, 2, dim, 6);
             cases.par_iter().for_each(|case| {
                 for target in TARGETS {
                     let run = case.run_all(&module(target), &[Alignment::Vector], Schedule::InOrder);

@@ -1,0 +1,26 @@
+//! How long a producer takes in the machine: `cargo run --release -p ptx-vm --example speed`.
+
+#[path = "../tests/kernels/mod.rs"]
+mod kernels;
+
+use std::time::Instant;
+
+use kernels::images::{TARGETS, module};
+use kernels::launches::{Alignment, launches};
+use kernels::support::random::{Kind, Problem};
+use kernels::{Case, support};
+use ptx_vm::Schedule;
+
+fn main() -> Result<(), String> {
+    for call in support::calls() {
+        let case = Case::new(Problem { call, rows: 64, dim: 3072, chunks: 2, kind: Kind::Normal, seed: 1 });
+        let launch = &launches(call, 64, 3072, Alignment::Vector)[0];
+        for target in TARGETS {
+            let module = module(target);
+            let start = Instant::now();
+            case.run(&module, launch, Alignment::Vector, Schedule::InOrder)?;
+            println!("{:>8} {:.3} s  {launch}", target, start.elapsed().as_secs_f64());
+        }
+    }
+    Ok(())
+}
