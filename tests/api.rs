@@ -289,6 +289,16 @@ fn recipes_native_to_gpus() {
 }
 
 #[test]
+fn unpacking_divides_by_the_global_scale() {
+    let mut scales = [0; 512];
+    scales[0] = 0x40; // 2
+    // Codes 1 and 7 are 0.5 and 6.
+    let values = unpack_nvfp4(&[0x71; 8], &scales, 1, 16, Some(4.0)).unwrap();
+    assert_eq!(values[..2], [0.25, 3.0]);
+    assert_eq!(unpack_nvfp4(&[0xf9; 8], &scales, 1, 16, None).unwrap()[..2], [-1.0, -12.0]);
+}
+
+#[test]
 fn unpacking_checks_its_buffers() {
     assert_eq!(unpack_nvfp4(&[0; 8], &[0; 512], 1, 0, None), Err(Error::LayoutDim { got: 0 }));
     assert_eq!(unpack_nvfp4(&[0; 8], &[0; 512], 1, 24, None), Err(Error::LayoutDim { got: 24 }));

@@ -73,6 +73,15 @@ fn y_is_formed_with_the_rounded_reciprocal() {
     });
 }
 
+/// Item 9 for FP8: q is a product with the rounded reciprocal too. 1/0.4375 rounds up, so that 6.25 and 7.25 times 0.4375 land above
+/// their ties, on the next code; a division would land on them, and go to the even code below.
+#[test]
+fn q_is_formed_with_the_rounded_reciprocal() {
+    each_backend(|sinks| {
+        assert_eq!(sinks.fp8(&[2.734375, 3.171875, -2.734375, -3.171875], 0.4375), [0x4d, 0x4f, 0xcd, 0xcf]);
+    });
+}
+
 /// The sign of zero: only TransformerEngine's recipe keeps it.
 #[test]
 fn negative_zero_is_kept_by_transformer_engine_only() {
