@@ -356,6 +356,12 @@ impl Error {
         }
         Self::Driver { call, code: error as u32, message }
     }
+
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn cudarc(call: &'static str, error: cudarc::driver::DriverError) -> Self {
+        let text = error.error_string().map(|text| text.to_string_lossy().into_owned());
+        Self::Driver { call, code: error.0 as u32, message: text.unwrap_or_else(|_| "unknown error".to_owned()) }
+    }
 }
 
 /// A name that is not one of those known.

@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::kernels::Kernels;
 use crate::operand::Device;
 use crate::operator::{Operator, SinkKind};
+use crate::stream::Handle;
 use cust::function::FunctionAttribute;
 use cust::module::Module;
-use cust::stream::Stream;
 use cust::sys;
 use std::ffi::{CStr, c_void};
 use std::fmt;
@@ -33,10 +33,10 @@ impl ContextId {
     }
 
     /// The context a stream belongs to.
-    pub fn of(stream: &Stream) -> Result<Self> {
+    pub fn of(stream: Handle<'_>) -> Result<Self> {
         let mut context = null_mut();
-        // SAFETY: `stream` borrows a live stream, so its handle is valid; writes one pointer into a live local.
-        driver("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(stream.as_inner(), &raw mut context) })?;
+        // SAFETY: a `Handle` borrows a live stream; writes one pointer into a live local.
+        driver("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(stream.raw(), &raw mut context) })?;
         Ok(Self(context.addr()))
     }
 }
@@ -68,7 +68,12 @@ impl Kernel {
 }
 
 /// Enqueues a row operator; nothing for no rows.
-pub(crate) fn rows(kernels: &Kernels, stream: &Stream, call: &CheckedRows<'_, '_, '_, Device>, eps: f32) -> Result<()> {
+pub(crate) fn rows(
+    kernels: &Kernels,
+    stream: Handle<'_>,
+    call: &CheckedRows<'_, '_, '_, Device>,
+    eps: f32,
+) -> Result<()> {
     let (sizes, parts) = (call.sizes(), call.parts());
     same_context(kernels, sizes.operator, stream)?;
     if sizes.rows == 0 {
@@ -93,7 +98,7 @@ pub(crate) fn rows(kernels: &Kernels, stream: &Stream, call: &CheckedRows<'_, '_
 }
 
 /// Enqueues modulation6; nothing for no rows.
-pub(crate) fn six_way(kernels: &Kernels, stream: &Stream, call: &CheckedSixWay<'_, Device>) -> Result<()> {
+pub(crate) fn six_way(kernels: &Kernels, stream: Handle<'_>, call: &CheckedSixWay<'_, Device>) -> Result<()> {
     let sizes = call.sizes();
     same_context(kernels, sizes.operator, stream)?;
     if sizes.rows == 0 {
@@ -109,7 +114,7 @@ pub(crate) fn six_way(kernels: &Kernels, stream: &Stream, call: &CheckedSixWay<'
 }
 
 /// Refuses a launch outside the context that the kernels were loaded into.
-fn same_context(kernels: &Kernels, operator: Operator, stream: &Stream) -> Result<()> {
+fn same_context(kernels: &Kernels, operator: Operator, stream: Handle<'_>) -> Result<()> {
     let expected = kernels.context;
     let wrong = |what, got: Option<ContextId>| Error::WrongContext {
         operator,
@@ -144,7 +149,7 @@ unsafe fn enqueue<A: Copy>(
     kernels: &Kernels,
     kernel: Kernel,
     geometry: Geometry,
-    stream: &Stream,
+    stream: Handle<'_>,
     arguments: &A,
 ) -> Result<()> {
     let Geometry { grid, block, shared_bytes } = geometry;
@@ -156,7 +161,7 @@ unsafe fn enqueue<A: Copy>(
             grid: [grid, 1, 1],
             block: [block, 1, 1],
             shared_bytes,
-            stream: stream.as_inner(),
+            stream: stream.raw(),
             attributes: &raw const attribute,
             attribute_count: 1,
         };
@@ -178,7 +183,7 @@ unsafe fn enqueue<A: Copy>(
             1,
             1,
             shared_bytes,
-            stream.as_inner(),
+            stream.raw(),
             parameters.as_mut_ptr(),
             null_mut(),
         )

@@ -34,6 +34,7 @@
 //!
 //! # Features
 //! * `cuda`: the launch, through `cust`; off by default, since it links the CUDA driver.
+//! * `cudarc`: `cuda`, and launches on the streams and memory of `cudarc`.
 //! * `cli`: the program `adaln`.
 //!
 //! # Reading order
@@ -68,6 +69,8 @@ mod recipe;
 pub mod reference;
 #[cfg(feature = "cuda")]
 mod staged;
+#[cfg(feature = "cuda")]
+mod stream;
 
 pub use backend::{Backend, Reference};
 pub use check::{MAX_ROWS, Sizes};
@@ -80,9 +83,13 @@ pub use operand::{
     Absent, AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, DeviceView, DeviceViewMut, Extent, Fp8, Host, Input, Matrix,
     Modulation, Mut, NoAffine, Nvfp4, OptionalInput, Output, PerToken, PerTokenTable, Ref, Sink, SixWay, Space, View,
 };
+#[cfg(feature = "cudarc")]
+pub use operand::{Lent, LentMut, lend, lend_mut};
 pub use operator::{ModulationKind, Operator, SinkKind};
 #[cfg(feature = "cuda")]
 pub use producers::Producers;
 pub use recipe::Nvfp4Recipe;
 #[cfg(feature = "cuda")]
 pub use staged::Staged;
+#[cfg(feature = "cuda")]
+pub use stream::{LaunchStream, RawStream};

@@ -10,8 +10,10 @@ use crate::operand::{
     AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, Fp8, Input, Matrix, Modulation, NoAffine, Nvfp4, OptionalInput,
     Output, PerToken, PerTokenTable, Sink, SixWay,
 };
-use cust::stream::Stream;
+use crate::stream::{self, LaunchStream};
 use half::bf16;
+#[cfg(feature = "cudarc")]
+use {crate::error::Error, cudarc::driver::CudaContext, cust::context::CurrentContext, std::sync::Arc};
 
 /// The kernels, loaded for one context of one GPU.
 ///
@@ -78,7 +80,12 @@ use half::bf16;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Producers(Kernels);
+pub struct Producers {
+    kernels: Kernels,
+    /// Dropped after the kernels, which lie in it.
+    #[cfg(feature = "cudarc")]
+    _context: Option<Arc<CudaContext>>,
+}
 
 impl Producers {
     /// Loads the best image for a device into the calling thread's current context, which must be of that device.
@@ -88,12 +95,58 @@ impl Producers {
     /// [`Error::Image`](crate::Error::Image) if no image shipped runs on this GPU with this driver, in a sentence that says what is
     /// shipped; [`Error::Load`](crate::Error::Load) if the driver refuses all that should run.
     pub fn load(device: &cust::device::Device) -> Result<Self> {
-        Kernels::load(device).map(Self)
+        let kernels = Kernels::load(device)?;
+        Ok(Self {
+            kernels,
+            #[cfg(feature = "cudarc")]
+            _context: None,
+        })
+    }
+
+    /// Loads the best image into a `cudarc` context and keeps it alive.
+    ///
+    /// `CudaContext::new` gives the device's primary context, and so does `cust`: what was loaded through one launches on streams and
+    /// memory of either. A launch on a `cudarc` stream makes its context current, as `cudarc`'s own calls do.
+    ///
+    /// ```no_run
+    /// use adaptive_layernorm_producers::{Broadcast, Matrix, Producers, lend, lend_mut};
+    /// use cudarc::driver::CudaContext;
+    ///
+    /// let context = CudaContext::new(0)?;
+    /// let producers = Producers::load_cudarc(&context)?;
+    /// let stream = context.new_stream()?;
+    ///
+    /// let (rows, dim) = (2520, 3072);
+    /// let x = stream.alloc_zeros::<u16>(rows * dim)?; // bf16 as its bits
+    /// let (scale, shift) = (stream.alloc_zeros::<u16>(dim)?, stream.alloc_zeros::<u16>(dim)?);
+    /// let act_scale = stream.clone_htod(&[0.025f32])?;
+    /// let mut out = stream.alloc_zeros::<u8>(rows * dim)?; // e4m3 as its bits
+    ///
+    /// let modulation = Broadcast { scale: &lend(&scale, &stream), shift: &lend(&shift, &stream) };
+    /// producers.ada_layer_norm_quant_fp8_bf16(
+    ///     &stream,
+    ///     Matrix::new(&lend(&x, &stream), rows, dim),
+    ///     modulation,
+    ///     &lend(&act_scale, &stream),
+    ///     1e-5,
+    ///     &mut lend_mut(&mut out, &stream),
+    /// )?;
+    /// let codes = stream.clone_dtoh(&out)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Producers::load`].
+    #[cfg(feature = "cudarc")]
+    pub fn load_cudarc(context: &Arc<CudaContext>) -> Result<Self> {
+        context.bind_to_thread().map_err(|error| Error::cudarc("cuCtxSetCurrent", error))?;
+        let current = CurrentContext::get_device().map_err(|error| Error::driver("cuCtxGetDevice", error))?;
+        Ok(Self { kernels: Kernels::load(&current)?, _context: Some(Arc::clone(context)) })
     }
 
     /// The image that was chosen.
     pub const fn image(&self) -> &'static Image {
-        self.0.image
+        self.kernels.image
     }
 
     /// Enqueues the operator that a modulation and a sink make: the composed form of the methods below.
@@ -104,22 +157,24 @@ impl Producers {
     /// loaded into. [`Error::Driver`](crate::Error::Driver) if the driver refuses the launch.
     pub fn run<'x, 'm, 's>(
         &self,
-        stream: &Stream,
+        stream: &impl LaunchStream,
         x: Matrix<impl Input<'x, bf16, Device>>,
         modulation: impl Into<Modulation<'m, Device>>,
         eps: f32,
         sink: impl Into<Sink<'s, Device>>,
     ) -> Result<()> {
-        launch::rows(&self.0, stream, &check::row_operator(x.view(), modulation.into(), sink.into())?, eps)
+        let call = check::row_operator(x.view(), modulation.into(), sink.into())?;
+        launch::rows(&self.kernels, stream::handle(stream)?, &call, eps)
     }
 
     /// Enqueues modulation6 on its operands in one struct.
     ///
     /// # Errors
     /// As [`Producers::run`].
-    pub fn run_six_way(&self, stream: &Stream, parts: SixWay<'_, Device>) -> Result<()> {
-        launch::six_way(&self.0, stream, &check::six_way(parts)?)
+    pub fn run_six_way(&self, stream: &impl LaunchStream, parts: SixWay<'_, Device>) -> Result<()> {
+        let call = check::six_way(parts)?;
+        launch::six_way(&self.kernels, stream::handle(stream)?, &call)
     }
 }
 
-operator_methods!(Producers, Device, stream: &Stream);
+operator_methods!(Producers, Device, stream: &impl LaunchStream);

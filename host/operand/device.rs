@@ -1,7 +1,7 @@
 //! Operands in device memory.
 //!
-//! A view is an address and a length. It comes from a `cust` buffer (feature `cuda`), or from the raw pointer of any other CUDA stack by
-//! [`DeviceView::from_raw_parts`]; no bytes move. What can be checked without touching the memory is checked before each launch.
+//! A view is an address and a length. It comes from a `cust` buffer (feature `cuda`), from `cudarc` memory (feature `cudarc`), or from
+//! the raw pointer of any other CUDA stack by [`DeviceView::from_raw_parts`]; no bytes move. What can be checked without touching the memory is checked before each launch.
 use super::space::{Extent, Input, Output, Space, View};
 use crate::element::Element;
 use std::marker::PhantomData;
@@ -18,17 +18,17 @@ impl Space for Device {
 /// Device memory that a launch reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceView<'a, T> {
-    address: u64,
-    len: usize,
-    memory: PhantomData<&'a [T]>,
+    pub(super) address: u64,
+    pub(super) len: usize,
+    pub(super) memory: PhantomData<&'a [T]>,
 }
 
 /// Device memory that a launch writes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DeviceViewMut<'a, T> {
-    address: u64,
-    len: usize,
-    memory: PhantomData<&'a mut [T]>,
+    pub(super) address: u64,
+    pub(super) len: usize,
+    pub(super) memory: PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T: Element> DeviceView<'a, T> {

@@ -49,7 +49,8 @@ pub trait View {
 }
 
 /// What can be handed in as an input of element type `T` in space `S`: a slice, a reference to a `Vec` or an array in host memory;
-/// a [`DeviceView`](crate::DeviceView), or with the feature `cuda` a reference to a `cust` buffer, in device memory.
+/// a [`DeviceView`](crate::DeviceView), with the feature `cuda` a reference to a `cust` buffer, with `cudarc` one to what `lend` gives, in
+/// device memory.
 pub trait Input<'a, T: Element, S: Space> {
     /// The view that is checked and read.
     fn view(self) -> Ref<'a, T, S>;

@@ -7,6 +7,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "cudarc")]
+mod cudarc;
 mod device_call;
 mod gpu;
 mod graph;
