@@ -88,7 +88,7 @@ fn cuda(c: &mut Criterion) {
     use support::random::{Kind, Problem};
 
     let Some(gpu) = gpu::gpu_alone() else { return };
-    let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+    let stream = Stream::new(StreamFlags::DEFAULT, None).unwrap();
     let (begin, end) = (Event::new(EventFlags::DEFAULT).unwrap(), Event::new(EventFlags::DEFAULT).unwrap());
     each(c, "cuda", |group, id, call, (rows, dim)| {
         let inputs = inputs(call, rows, dim);

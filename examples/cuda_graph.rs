@@ -14,7 +14,7 @@ const DIM: usize = 3072;
 fn main() -> Result<(), Box<dyn Error>> {
     let _context = cust::quick_init()?;
     let producers = Producers::load(&cust::device::Device::get_device(0)?)?;
-    let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+    let stream = Stream::new(StreamFlags::DEFAULT, None)?; // waits for copies, which go to the default stream
 
     // bf16 1.0 is 0x3F80, -1.0 is 0xBF80: every row alternates, so it is its own normalised value.
     let row = |i: usize| if i.is_multiple_of(2) { 0x3f80u16 } else { 0xbf80 };

@@ -2,7 +2,7 @@
 use crate::contract::geometry::SHAPES;
 use crate::error::{Error, Result};
 use crate::images::{self, Image, ImageKind};
-use crate::launch::{ContextId, Kernel, LaunchKernelEx};
+use crate::launch::{ContextId, Kernel, LaunchKernelEx, PrimaryContext};
 use crate::operator::{Operator, SinkKind};
 use crate::recipe::Nvfp4Recipe;
 use cust::CudaApiVersion;
@@ -28,6 +28,8 @@ pub(crate) struct Kernels {
     pub overlap: Option<LaunchKernelEx>,
     /// Their code, which lives as long as they do.
     _module: Module,
+    /// What the code lives in, unless the caller made a context of another kind. Last: a module goes before its context.
+    _primary: Option<PrimaryContext>,
 }
 
 impl Kernels {
@@ -40,16 +42,28 @@ impl Kernels {
         }
         let major = attribute(device, DeviceAttribute::ComputeCapabilityMajor)?;
         let minor = attribute(device, DeviceAttribute::ComputeCapabilityMinor)?;
+        let primary = PrimaryContext::share(device, context)?;
         let (image, module) = load_image((major, minor), driver_version()?)?;
         let multiprocessors = attribute(device, DeviceAttribute::MultiprocessorCount)?;
         let overlap = if image.capability() >= (9, 0) { LaunchKernelEx::find() } else { None };
-        Ok(Self { entries: resolve(image, &module)?, image, context, multiprocessors, overlap, _module: module })
+        let entries = resolve(image, &module)?;
+        Ok(Self { entries, image, context, multiprocessors, overlap, _module: module, _primary: primary })
     }
 
     /// The kernel of an entry.
     pub fn get(&self, key: Key) -> Result<Kernel> {
         let absent = || Error::NoEntry { operator: key.0, entry: entry_name(key), image: self.image.to_string() };
         self.entries.get(&key).copied().ok_or_else(absent)
+    }
+}
+
+/// Waits for launches that still run the code: nothing says that unloading it does.
+impl Drop for Kernels {
+    fn drop(&mut self) {
+        if ContextId::current() == Ok(Some(self.context)) {
+            // An error here is that of an earlier launch, which its stream reports; there is nobody to tell it to in a drop.
+            let _ = CurrentContext::synchronize();
+        }
     }
 }
 

@@ -47,6 +47,38 @@ impl fmt::Display for ContextId {
     }
 }
 
+/// A share in a device's primary context, which lives until the last share is gone.
+///
+/// Without one, kernels would be gone with the caller's share, and the next primary context of the device has the same address: a launch
+/// could not tell.
+#[derive(Debug)]
+pub(crate) struct PrimaryContext(sys::CUdevice);
+
+impl PrimaryContext {
+    /// A share, if the context is the device's primary one.
+    pub fn share(device: &cust::device::Device, current: ContextId) -> Result<Option<Self>> {
+        let device = device.as_raw();
+        let (mut flags, mut active, mut context) = (0, 0, null_mut());
+        // SAFETY: the device exists, since a `Device` is only ever given for one that does; writes two numbers into live locals.
+        let state = unsafe { sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active) };
+        driver("cuDevicePrimaryCtxGetState", state)?;
+        if active == 0 {
+            return Ok(None); // asking for it would make it
+        }
+        // SAFETY: as above; writes one pointer into a live local. `drop` gives the share back.
+        driver("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) })?;
+        let share = Self(device);
+        Ok((context.addr() == current.0).then_some(share))
+    }
+}
+
+impl Drop for PrimaryContext {
+    fn drop(&mut self) {
+        // SAFETY: gives back the one share that `share` took.
+        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.0) };
+    }
+}
+
 /// A kernel that was found in a module; its owner ([`Kernels`]) keeps the module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel(sys::CUfunction);

@@ -19,7 +19,9 @@ use {crate::error::Error, cudarc::driver::CudaContext, cust::context::CurrentCon
 ///
 /// A launch enqueues one kernel on the caller's stream and returns: it allocates, copies and synchronises nothing, so it can be
 /// captured into a CUDA graph, and a replay sees new values of x, of act_scale and of every other operand. One `Producers` can be
-/// used from many threads and streams of its context at once; drop it after the last launch has finished.
+/// used from many threads and streams of its context at once. It shares in its device's primary context, so that stays alive as long;
+/// a context of another kind must outlive it. Dropped in its context, it waits for what is enqueued there; a captured graph must be
+/// gone before.
 ///
 /// Outputs are complete when the stream has come so far. Until then nothing else may write the operands or read the outputs.
 ///
@@ -29,7 +31,7 @@ use {crate::error::Error, cudarc::driver::CudaContext, cust::context::CurrentCon
 /// use cust::stream::{Stream, StreamFlags};
 /// let _context = cust::quick_init()?;
 /// let producers = Producers::load(&cust::device::Device::get_device(0)?)?;
-/// let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+/// let stream = Stream::new(StreamFlags::DEFAULT, None)?; // waits for the copies below, which go to the default stream
 ///
 /// let (rows, dim) = (2520, 3072);
 /// let x = DeviceBuffer::<u16>::zeroed(rows * dim)?; // bf16 as its bits
@@ -53,7 +55,7 @@ use {crate::error::Error, cudarc::driver::CudaContext, cust::context::CurrentCon
 /// use cust::sys;
 /// # let _context = cust::quick_init()?;
 /// # let producers = Producers::load(&cust::device::Device::get_device(0)?)?;
-/// # let stream = Stream::new(StreamFlags::NON_BLOCKING, None)?;
+/// # let stream = Stream::new(StreamFlags::DEFAULT, None)?;
 /// let mut x = DeviceBuffer::<u16>::zeroed(64 * 3072)?;
 /// let mut act_scale = DeviceBuffer::from_slice(&[0.025f32])?;
 /// let mut out = DeviceBuffer::<u8>::zeroed(64 * 3072)?;

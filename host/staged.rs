@@ -24,11 +24,13 @@ pub struct Staged<'p> {
 impl<'p> Staged<'p> {
     /// A backend on a stream of its own in the current context.
     ///
+    /// The stream is one that waits for the default stream, where the copies of the operands go: such a copy may return before its bytes
+    /// have arrived.
+    ///
     /// # Errors
     /// [`Error::Driver`].
     pub fn new(producers: &'p Producers) -> Result<Self> {
-        let stream =
-            Stream::new(StreamFlags::NON_BLOCKING, None).map_err(|error| Error::driver("cuStreamCreate", error))?;
+        let stream = Stream::new(StreamFlags::DEFAULT, None).map_err(|error| Error::driver("cuStreamCreate", error))?;
         Ok(Self { producers, stream })
     }
 

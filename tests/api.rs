@@ -6,8 +6,8 @@ mod support;
 use adaptive_layernorm_producers::named::{Call, Data, Tensor, Tensors};
 use adaptive_layernorm_producers::operator::{Axis, ModulationKind, OperandSpec, SinkKind};
 use adaptive_layernorm_producers::{
-    Broadcast, Cpu, DType, E4m3, Error, Fp8, MAX_ROWS, Matrix, Nvfp4, Nvfp4Recipe, Operator, PerToken, PerTokenTable,
-    compare,
+    Backend, Broadcast, Cpu, DType, E4m3, Error, Fp8, MAX_ROWS, Matrix, Modulation, Nvfp4, Nvfp4Recipe, Operator,
+    PerToken, PerTokenTable, Sink, SixWay, compare,
     formats::{unpack, unpack_nvfp4},
 };
 use half::bf16;
@@ -197,6 +197,26 @@ fn pairs_outside_the_catalogue() {
     let sink = Nvfp4::new(Nvfp4Recipe::FlashRtSm110, &mut packed, &mut sf);
     let result = Cpu.run(Matrix::new(&ZEROS[..16], 1, 16), modulation, 1e-5, sink);
     assert_eq!(result, Err(Error::NoSuchOperator { modulation: ModulationKind::PerToken, sink: SinkKind::Nvfp4 }));
+}
+
+/// A backend of another crate, whose device breaks.
+struct Broken;
+
+impl Backend for Broken {
+    fn run(&self, _: Matrix<&[bf16]>, _: Modulation<'_>, _: f32, _: Sink<'_>) -> Result<(), Error> {
+        Err(Error::Backend { operator: FP8, message: "the fuse has blown".into() })
+    }
+
+    fn run_six_way(&self, _: SixWay<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_backend_reports_comes_through() {
+    let error = Call::new(FP8).run(&Broken, &named()).unwrap_err();
+    assert!(matches!(&error, Error::Backend { operator: FP8, .. }), "{error:?}");
+    assert_eq!(error.to_string(), "ada_layer_norm_quant_fp8_bf16: the fuse has blown");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 #[path = "../host/images/digest.rs"]
 mod digest;
 
-use adaptive_layernorm_producers::images::{IMAGES, Image, ImageKind, select};
+use adaptive_layernorm_producers::images::{IMAGES, Image, ImageError, ImageKind, select};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -101,9 +101,20 @@ fn a_damaged_image_is_refused() {
     let truncated = Image { packed: &image.packed[..image.packed.len() / 2], ..image };
     let not_zstd = Image { packed: b"not zstd", ..image };
     for (damaged, what) in [(wrong_digest, "SHA-256"), (truncated, ""), (not_zstd, "")] {
-        let error = damaged.unpack().expect_err("refused").to_string();
+        let error = damaged.unpack().expect_err("refused");
+        assert!(matches!(error, ImageError::Damaged { target: "sm_80", .. }), "{error:?}");
+        let error = error.to_string();
         assert!(error.contains("sm_80 is damaged") && error.contains(what), "{error}");
     }
+}
+
+#[test]
+fn gpus_and_drivers_that_are_too_old_are_told_apart() {
+    let old_gpu = select((7, 5), (13, 0)).expect_err("Turing");
+    assert!(matches!(old_gpu, ImageError::UnsupportedDevice { capability: (7, 5), .. }), "{old_gpu:?}");
+    let old_driver = select((8, 0), (10, 2)).expect_err("CUDA 10 is older than Ampere");
+    let too_old = matches!(old_driver, ImageError::DriverTooOld { capability: (8, 0), driver: (10, 2), .. });
+    assert!(too_old, "{old_driver:?}");
 }
 
 #[test]

@@ -18,9 +18,12 @@ fn painted(len: usize) -> Vec<bf16> {
     (0..len).map(value).collect()
 }
 
+/// Short rows only where every instruction is interpreted.
+const DIMS: &[usize] = if cfg!(miri) { &[16, 48, 272] } else { &[16, 48, 272, 784, 3072] };
+
 #[test]
 fn levels_agree_with_the_reference() {
-    for dim in [16, 48, 272, 784, 3072] {
+    for &dim in DIMS {
         let mut x = painted(dim);
         for huge in &mut x {
             // The variance must stay finite.

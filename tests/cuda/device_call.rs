@@ -5,7 +5,7 @@ use adaptive_layernorm_producers::named::{Data, Tensor, Tensors};
 use adaptive_layernorm_producers::operator::{ModulationKind, SinkKind};
 use adaptive_layernorm_producers::{
     AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, DeviceView, DeviceViewMut, Element, Error, Fp8, Matrix, Modulation,
-    NoAffine, Nvfp4, PerToken, PerTokenTable, Sink,
+    NoAffine, Nvfp4, PerToken, PerTokenTable, Producers, Sink,
 };
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::stream::Stream;
@@ -54,14 +54,19 @@ impl DeviceCall {
 
     /// Enqueues the call.
     pub fn launch(&self, gpu: &Gpu, stream: &Stream) -> Result<(), Error> {
+        self.launch_with(&gpu.producers, stream)
+    }
+
+    /// Enqueues the call with kernels of another load.
+    pub fn launch_with(&self, producers: &Producers, stream: &Stream) -> Result<(), Error> {
         let call = &self.problem.call;
         if call.operator.modulation() == ModulationKind::SixWay {
             let (params, modulation) = (self.input::<f32>("adaln_params"), self.input::<f32>("layer_modulation"));
             let out = ["out0", "out1", "out2", "out3", "out4", "out5"].map(|name| self.output(name));
-            return gpu.producers.adaln_modulation6_bf16(stream, params, modulation, out);
+            return producers.adaln_modulation6_bf16(stream, params, modulation, out);
         }
         let x = Matrix::new(self.input("x"), self.problem.rows, self.problem.dim);
-        gpu.producers.run(stream, x, self.modulation(), call.eps, self.sink())
+        producers.run(stream, x, self.modulation(), call.eps, self.sink())
     }
 
     fn modulation(&self) -> Modulation<'_, Device> {

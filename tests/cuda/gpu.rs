@@ -54,6 +54,21 @@ impl Gpu {
     }
 }
 
+/// Whether compute-sanitizer watches (`ADALN_SANITIZER=1`), which makes a launch a hundred times slower.
+pub fn sanitizer() -> bool {
+    std::env::var_os("ADALN_SANITIZER").is_some_and(|value| value == "1")
+}
+
+/// How often to repeat what is random or the same each time: 1 in 50 under the sanitizer.
+pub fn repeats(times: u64) -> u64 {
+    if sanitizer() { times.div_ceil(50) } else { times }
+}
+
+/// Which of a list of cases to take: under the sanitizer every third.
+pub fn some<T>(cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    cases.into_iter().step_by(if sanitizer() { 3 } else { 1 })
+}
+
 fn find() -> Option<&'static Gpu> {
     static GPU: OnceLock<Result<Gpu, String>> = OnceLock::new();
     match GPU.get_or_init(open) {

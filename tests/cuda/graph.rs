@@ -1,6 +1,6 @@
 //! Launches inside a stream capture. They run alone: a synchronous copy of another thread invalidates a capture.
 use crate::device_call::DeviceCall;
-use crate::gpu::gpu_alone;
+use crate::gpu::{gpu_alone, repeats};
 use crate::parity::stream;
 use crate::support::random::{Kind, Problem};
 use crate::support::{calls, first_difference};
@@ -71,6 +71,36 @@ fn replays_see_new_inputs() {
     }
 }
 
+/// Ten thousand replays, each with another x and act_scale, each compared.
+#[test]
+fn thousands_of_replays_with_changing_inputs() {
+    let Some(gpu) = gpu_alone() else { return };
+    let stream = stream();
+    let call = calls()[0];
+    let problem = |seed| Problem { call, rows: 5, dim: 768, chunks: 2, kind: Kind::Normal, seed };
+    let inputs: Vec<_> = (0..61).map(|seed| problem(seed).inputs()).collect();
+    let shared = |name: &str| inputs[0][name].clone();
+    let expected: Vec<_> = inputs
+        .iter()
+        .map(|inputs| {
+            let mut inputs = inputs.clone();
+            inputs.extend(["scale", "shift"].map(|name| (name.to_owned(), shared(name))));
+            call.run(&Cpu, &inputs).unwrap()
+        })
+        .collect();
+    let mut on_device = DeviceCall::new(problem(0), &inputs[0], 0);
+    let graph = Graph::capture(&stream, || on_device.launch(&gpu, &stream).unwrap());
+    for replay in 0..repeats(10_000) as usize {
+        let at = replay * 7 % inputs.len();
+        for name in ["x", "act_scale"] {
+            on_device.overwrite(name, &inputs[at][name]);
+        }
+        graph.replay(&stream);
+        stream.synchronize().unwrap();
+        assert_eq!(first_difference(&expected[at], &on_device.outputs()), None, "replay {replay}");
+    }
+}
+
 #[test]
 fn thousands_of_replays() {
     let Some(gpu) = gpu_alone() else { return };
@@ -79,7 +109,7 @@ fn thousands_of_replays() {
     let problem = Problem { call, rows: 64, dim: 3072, chunks: 2, kind: Kind::Normal, seed: 3 };
     let on_device = DeviceCall::new(problem, &problem.inputs(), 0);
     let graph = Graph::capture(&stream, || (0..32).for_each(|_| on_device.launch(&gpu, &stream).unwrap()));
-    for _ in 0..10_000 {
+    for _ in 0..repeats(10_000) {
         graph.replay(&stream);
     }
     stream.synchronize().unwrap();

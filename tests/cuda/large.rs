@@ -1,5 +1,5 @@
 //! Sizes past 2^31 elements.
-use crate::gpu::{gpu_alone, say};
+use crate::gpu::{gpu_alone, sanitizer, say};
 use crate::parity::stream;
 use crate::support::random::{Kind, Problem, Random, values};
 use adaptive_layernorm_producers::named::{Call, Tensor};
@@ -14,6 +14,12 @@ const PATTERN: usize = 997;
 #[test]
 fn more_than_2_to_the_31_elements() {
     let Some(gpu) = gpu_alone() else { return };
+    if sanitizer() {
+        say(
+            "SKIPPED more_than_2_to_the_31_elements: compute-sanitizer needs hours and shadow memory for 6 billion accesses",
+        );
+        return;
+    }
     let (rows, dim) = (700_000, 3072);
     let (free, _) = cust::memory::mem_get_info().unwrap();
     if free < 12 << 30 {

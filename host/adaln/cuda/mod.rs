@@ -79,7 +79,7 @@ impl Gpu {
     pub fn open() -> Outcome<Self> {
         let device = device()?;
         let context = called("making a context", Context::new(device))?;
-        let stream = called("making a stream", Stream::new(StreamFlags::NON_BLOCKING, None))?;
+        let stream = called("making a stream", Stream::new(StreamFlags::DEFAULT, None))?;
         Ok(Self { producers: Producers::load(&device)?, stream, about: about(device)?, _context: context })
     }
 

@@ -78,7 +78,7 @@ impl<'g> Resident<'g> {
             }
             made.push(copy);
         }
-        // The driver may still be copying out of its staging memory, and the stream of the launches does not wait for that.
+        // The driver may still be copying out of its staging memory: nobody's time should have that in it.
         called("waiting for the operands", CurrentContext::synchronize())?;
         let sizes = call.sizes(inputs)?;
         Ok(Self { gpu, call: *call, sizes, copies: made, _bits16: bits16, _bits8: bits8, _floats: floats })
