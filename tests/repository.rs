@@ -15,6 +15,9 @@ const UNTESTED: [(&str, &str); 4] = [
 
 /// The Rust files below a path, with their text.
 fn sources(path: &Path, found: &mut BTreeMap<String, String>) {
+    if path.ends_with("target") {
+        return;
+    }
     if path.is_dir() {
         let entries = fs::read_dir(path).expect("a folder of the repository");
         entries.for_each(|entry| sources(&entry.expect("an entry").path(), found));
