@@ -26,6 +26,9 @@ Examples:
   adaln diff theirs.safetensors ours.safetensors
   adaln info                                    kernel images shipped, GPU found, image chosen
 
+In the repository, the kernels of any GPU without it, on the CPU:
+  cargo run --release -p adaln-vm -- check --backend ptx-vm --target sm_110a --cases 50
+
 Exit codes: 0 all is well, 1 a check failed, 2 wrong usage or bad input.";
 
 #[derive(Debug, Subcommand)]

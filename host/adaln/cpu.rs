@@ -2,7 +2,7 @@
 use crate::backend::{Engine, Measured};
 use crate::failure::Outcome;
 use adaptive_layernorm_producers::named::{Call, Tensors};
-use adaptive_layernorm_producers::{Backend, Cpu, Nvfp4Recipe};
+use adaptive_layernorm_producers::{Cpu, Nvfp4Recipe, Result};
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ impl Engine for CpuEngine {
         format!("cpu, {} threads", rayon::current_num_threads())
     }
 
-    fn backend(&self) -> &dyn Backend {
-        &Cpu
-    }
-
     fn native_recipe(&self) -> Nvfp4Recipe {
         Nvfp4Recipe::TransformerEngine
+    }
+
+    fn run_into(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Result<()> {
+        call.run_into(&Cpu, inputs, outputs)
     }
 
     fn time(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Outcome<Duration> {

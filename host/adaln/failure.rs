@@ -10,7 +10,7 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 /// The end of a command that did not succeed; its text is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Outputs are not what they should be.
+    /// Outputs are not what they should be, or a kernel did what it should not.
     #[error("{0}")]
     Check(String),
     /// The command line, an input, or the machine does not allow what was asked for.
@@ -41,6 +41,9 @@ impl Failure {
 /// The library's sentence, with what to do about it where that is known.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        if matches!(error, Error::Backend { .. }) {
+            return Self::Check(error.to_string());
+        }
         Self::Input(match remedy(&error) {
             Some(remedy) => format!("{error}; {remedy}"),
             None => error.to_string(),

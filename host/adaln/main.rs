@@ -25,6 +25,8 @@ mod failure;
 mod info;
 mod inputs;
 mod manual;
+#[cfg(feature = "ptx-vm")]
+mod ptx_vm;
 mod run;
 mod seed_shapes;
 mod table;

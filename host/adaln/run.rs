@@ -53,7 +53,11 @@ const EXAMPLES: &str = "\
 Examples:
   adaln run ada_layer_norm_quant_fp8_bf16 --input in.safetensors --output out.safetensors
   adaln run layer_norm_no_affine_quant_nvfp4_swizzled_bf16 --recipe transformer-engine
-    --input model.safetensors --bind x=hidden --output q.safetensors";
+    --input model.safetensors --bind x=hidden --output q.safetensors
+
+In the repository, the bytes of a Jetson Thor without one:
+  cargo run --release -p adaln-vm -- run ada_layer_norm_quant_fp8_bf16 --backend ptx-vm --target sm_110a
+    --input in.safetensors --output thor.safetensors";
 
 /// What an output file says about how it was made.
 #[derive(Debug, Serialize)]
@@ -83,7 +87,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let inputs = inputs(&call, &bindings, &mut file)?;
     call.sizes(&inputs)?;
     let draft = Draft::begin(&args.output)?;
-    let outputs = call.run(engine.backend(), &inputs)?;
+    let mut outputs = call.allocate(&inputs)?;
+    engine.run_into(&call, &inputs, &mut outputs)?;
     let about = About {
         operator: operator.name(),
         recipe: recipe.map(Nvfp4Recipe::name),

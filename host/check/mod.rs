@@ -16,7 +16,7 @@ pub(crate) use sizes::{axis_length, dim, elements, rows};
 use crate::convert::to_u64;
 use crate::error::{Error, Result};
 use crate::operand::{Extent, Matrix, Modulation, Ref, Sink, SixWay, Space, View};
-use crate::operator::{Axis, Operator, SinkKind};
+use crate::operator::{Axis, ModulationKind, Operator, SinkKind};
 use half::bf16;
 use list::{Listed, MAX_OPERANDS};
 use sizes::{chunks, product, whole};
@@ -115,6 +115,21 @@ impl<S: Space> RowParts<'_, '_, '_, S> {
         self.modulation.list(&mut list);
         self.sink.list(&mut list);
         list
+    }
+}
+
+/// The parameters of a call beside its tensors (for programs that learn them at run time).
+///
+/// # Errors
+/// [`Error::ChunkIndex`], [`Error::GlobalScale`].
+pub(crate) fn parameters(sizes: Sizes, call: &crate::named::Call, has_global_scale: bool) -> Result<()> {
+    if sizes.operator.modulation() == ModulationKind::PerTokenTable {
+        chunk_index(sizes, "shift_idx", call.shift_idx)?;
+        chunk_index(sizes, "scale_idx", call.scale_idx)?;
+    }
+    match call.recipe {
+        Some(recipe) if has_global_scale => global_scale(sizes.operator, recipe),
+        _ => Ok(()),
     }
 }
 

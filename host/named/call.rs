@@ -39,13 +39,16 @@ impl Call {
         self
     }
 
-    /// Checks dtype and shape of the inputs and gives R, D and C. Tensors that the operator does not know are ignored.
+    /// Checks the inputs and the parameters as a run does, and gives R, D and C. Tensors that the operator does not know are ignored.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::DType`], [`Error::Shape`], the errors of D and R, and of a recipe that does not fit the operator.
+    /// [`Error::Missing`], [`Error::DType`], [`Error::Shape`], [`Error::ChunkIndex`], the errors of D and R, and of a recipe or a global
+    /// scale that does not fit.
     pub fn sizes(&self, inputs: &Tensors) -> Result<Sizes> {
         check::recipe(self.operator, self.recipe)?;
-        shapes::sizes(self.operator, inputs)
+        let sizes = shapes::sizes(self.operator, inputs)?;
+        check::parameters(sizes, self, inputs.contains_key("global_scale"))?;
+        Ok(sizes)
     }
 
     /// Outputs of the right dtypes and shapes, all zero; their leading axes are those of the first input.

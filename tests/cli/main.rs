@@ -7,3 +7,6 @@ mod results;
 #[path = "../support/mod.rs"]
 mod support;
 mod vectors;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_adaln");

@@ -1,4 +1,5 @@
 //! The program under test, and files for it.
+#![allow(dead_code, reason = "the tests of the backend ptx-vm use a part")]
 use adaptive_layernorm_producers::named::{Data, Tensor, Tensors};
 use adaptive_layernorm_producers::{DType, bf16};
 use assert_cmd::Command;
@@ -14,7 +15,7 @@ pub const GOLDEN: &str = "flashrt_golden.safetensors";
 
 /// Runs the program; `ADALN_PROGRAM` says where it lies on a machine that did not build it.
 pub fn adaln(args: &[&str]) -> Assert {
-    let program = std::env::var_os("ADALN_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_adaln").into());
+    let program = std::env::var_os("ADALN_PROGRAM").unwrap_or_else(|| crate::PROGRAM.into());
     Command::new(program).args(args).assert()
 }
 

@@ -160,7 +160,9 @@ fn usage_errors_have_exit_code_2() {
     adaln(&["check", "--cases", "many"]).code(2).stderr(contains("--cases"));
     adaln(&["check", "--backend", "ptx-vm", "--target", "sm_110a"])
         .code(2)
-        .stderr(contains("this build has no ptx-vm"));
+        .stderr(contains("this build has no ptx-vm"))
+        .stderr(contains("cargo run --release -p adaln-vm"));
+    adaln(&["check", "--target", "sm_110a"]).code(2).stderr(contains("--target sm_110a is for --backend ptx-vm only"));
     adaln(&["--help"]).success().stdout(contains("Exit codes"));
 }
 

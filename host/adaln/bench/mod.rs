@@ -64,7 +64,7 @@ Examples:
 
 /// Measures all of it, so many times, and prints the medians.
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let engine = args.backend.open()?;
+    let engine = args.backend.open_to_measure()?;
     let work = work::all(args);
     ui.note(&format!("backend: {}", engine.description()));
     let bar = ui.progress(work.len() * args.runs as usize);
@@ -92,7 +92,7 @@ fn measure(engine: &dyn Engine, call: &Call, extents: &Extents) -> Outcome<Vec<R
     let inputs = source.draw(call, extents);
     let (sizes, mut outputs) = (call.sizes(&inputs)?, call.allocate(&inputs)?);
     let bytes = demo::bytes(&inputs) + demo::bytes(&outputs);
-    call.run_into(engine.backend(), &inputs, &mut outputs)?;
+    engine.run_into(call, &inputs, &mut outputs)?;
     verify::rows(call, &inputs, &outputs, sizes)?;
     let measured = engine.measure(call, &inputs, &mut outputs, bytes)?;
     // What was timed gave the same.

@@ -15,9 +15,7 @@ use case::Case;
 /// Shapes and values include the awkward ones: odd multiples, rows around 128, dimensions around every internal limit, NaN, infinities,
 /// subnormals, constant rows. The outputs are filled with different garbage before each run, so a byte that is not written shows.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  adaln check --backend cuda --cases 2000\n  adaln check --seed 7 --operator adaln_modulation6_bf16"
-)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// How many calls
     #[arg(long, value_name = "N", default_value_t = 200)]
@@ -32,30 +30,49 @@ pub struct Args {
     backend: BackendArgs,
 }
 
-/// Runs the cases up to the first difference.
+const EXAMPLES: &str = "\
+Examples:
+  adaln check --backend cuda --cases 2000
+  adaln check --seed 7 --operator adaln_modulation6_bf16
+
+In the repository, the kernels of a GPU without it:
+  cargo run --release -p adaln-vm -- check --backend ptx-vm --target sm_110a --cases 50";
+
+/// Runs the cases up to the first that is wrong.
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let engine = args.backend.open()?;
     let seed = args.seed.map_or_else(fresh_seed, Ok)?;
     let operators = if args.operator.is_empty() { Operator::ALL.to_vec() } else { args.operator.clone() };
     ui.note(&format!("backend: {}; seed: {seed}", engine.description()));
-    let bar = ui.progress(usize::try_from(args.cases).unwrap_or(usize::MAX));
+    let compared = cases(engine.as_ref(), &operators, seed, args.cases, ui)?;
+    ui::print(&format!("{} cases, {compared} bytes: all equal to the reference (seed {seed})\n", args.cases))
+}
+
+/// Runs so many cases of a seed; gives the bytes compared.
+pub fn cases(engine: &dyn Engine, operators: &[Operator], seed: u64, count: u64, ui: Ui) -> Outcome<u64> {
+    let bar = ui.progress(usize::try_from(count).unwrap_or(usize::MAX));
     let mut compared = 0;
-    for index in 0..args.cases {
+    for index in 0..count {
         let operator = operators[(index % operators.len() as u64) as usize];
         let mut case = Case::draw(seed, index, operator);
         bar.set_message(case.to_string());
         let inputs = case.inputs();
-        match differs(engine.as_ref(), &case.call, &inputs)? {
-            Ok(bytes) => compared += bytes,
-            Err(difference) => {
-                bar.finish_and_clear();
-                return Err(report(&case, index, seed, &difference)?);
+        let (verdict, what) = match differs(engine, &case.call, &inputs) {
+            Ok(Ok(bytes)) => {
+                compared += bytes;
+                bar.inc(1);
+                continue;
             }
-        }
-        bar.inc(1);
+            Ok(Err(difference)) => ("differs from the reference", difference.to_string()),
+            // What the backend itself has against the kernel.
+            Err(Failure::Check(fault)) => ("is not run as it should be", fault),
+            Err(other) => return Err(other),
+        };
+        bar.finish_and_clear();
+        return Err(report(&case, index, seed, verdict, &what)?);
     }
     bar.finish_and_clear();
-    ui::print(&format!("{} cases, {compared} bytes: all equal to the reference (seed {seed})\n", args.cases))
+    Ok(compared)
 }
 
 /// A seed that differs each time, short enough to type.
@@ -68,7 +85,7 @@ fn fresh_seed() -> Outcome<u64> {
 /// Runs a case on both sides; gives the bytes compared, or where they differ.
 fn differs(engine: &dyn Engine, call: &Call, inputs: &Tensors) -> Outcome<Result<u64, Difference>> {
     let expected = filled(call, inputs, 0x5a, |outputs| call.run_into(&Reference, inputs, outputs))?;
-    let got = filled(call, inputs, 0xa5, |outputs| call.run_into(engine.backend(), inputs, outputs))?;
+    let got = filled(call, inputs, 0xa5, |outputs| engine.run_into(call, inputs, outputs))?;
     Ok(match difference::first(&expected, &got) {
         Some(difference) => Err(difference),
         None => Ok(crate::demo::bytes(&expected)),
@@ -95,11 +112,11 @@ fn filled(
     Ok(outputs)
 }
 
-/// Shows the first difference and how to see it again.
-fn report(case: &Case, index: u64, seed: u64, difference: &Difference) -> Outcome<Failure> {
-    ui::print(&format!("{case}\n  {difference}\n"))?;
+/// Shows what is wrong with a case and how to see it again.
+fn report(case: &Case, index: u64, seed: u64, verdict: &str, what: &str) -> Outcome<Failure> {
+    ui::print(&format!("{case}\n  {what}\n"))?;
     Ok(Failure::Check(format!(
-        "case {index} differs from the reference; `adaln check --seed {seed} --cases {}` with the same --operator and --backend shows it again",
+        "case {index} {verdict}; `adaln check --seed {seed} --cases {}` with the same --operator, --backend and --target shows it again",
         index + 1
     )))
 }

@@ -12,9 +12,7 @@ use crate::backend::{Engine, Measured};
 use crate::failure::{Failure, Outcome};
 use crate::info;
 use adaptive_layernorm_producers::named::{Call, Tensors};
-use adaptive_layernorm_producers::{
-    Backend, Matrix, Modulation, Nvfp4Recipe, Producers, Result, Sink, SixWay, Staged, bf16,
-};
+use adaptive_layernorm_producers::{Nvfp4Recipe, Producers, Result, Staged};
 use cust::CudaApiVersion;
 use cust::context::Context;
 use cust::device::{Device, DeviceAttribute};
@@ -108,12 +106,12 @@ impl Engine for Gpu {
         format!("cuda, {} with {}", self.about.name, self.producers.image())
     }
 
-    fn backend(&self) -> &dyn Backend {
-        self
-    }
-
     fn native_recipe(&self) -> Nvfp4Recipe {
         Nvfp4Recipe::native_to(self.about.capability)
+    }
+
+    fn run_into(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Result<()> {
+        call.run_into(&Staged::new(&self.producers)?, inputs, outputs)
     }
 
     /// Cold: over copies of the operands that together exceed the cache.
@@ -137,15 +135,5 @@ impl Engine for Gpu {
         let both = vec![measured("cold", copies, plain.len())?, measured("hot", 1, 1)?];
         resident.download(0, outputs)?;
         Ok(both)
-    }
-}
-
-impl Backend for Gpu {
-    fn run(&self, x: Matrix<&[bf16]>, modulation: Modulation<'_>, eps: f32, sink: Sink<'_>) -> Result<()> {
-        Staged::new(&self.producers)?.run(x, modulation, eps, sink)
-    }
-
-    fn run_six_way(&self, parts: SixWay<'_>) -> Result<()> {
-        Staged::new(&self.producers)?.run_six_way(parts)
     }
 }

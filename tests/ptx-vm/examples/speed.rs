@@ -5,16 +5,16 @@ mod kernels;
 
 use std::time::Instant;
 
-use kernels::images::{TARGETS, module};
-use kernels::launches::{Alignment, launches};
+use adaln_vm::images::TARGETS;
+use adaln_vm::launches::Alignment;
 use kernels::support::random::{Kind, Problem};
-use kernels::{Case, support};
+use kernels::{Case, module, problem_launches, support};
 use ptx_vm::Schedule;
 
 fn main() -> Result<(), String> {
     for call in support::calls() {
         let case = Case::new(Problem { call, rows: 64, dim: 3072, chunks: 2, kind: Kind::Normal, seed: 1 });
-        let launch = &launches(call, 64, 3072, Alignment::Vector)[0];
+        let launch = &problem_launches(&case.problem, Alignment::Vector)[0];
         for target in TARGETS {
             let module = module(target);
             let start = Instant::now();

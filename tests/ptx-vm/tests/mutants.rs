@@ -5,13 +5,13 @@
 
 mod kernels;
 
+use adaln_vm::images::{entry_text, text};
+use adaln_vm::launches::{Alignment, stem};
 use adaptive_layernorm_producers::contract::geometry::{Kind as ShapeKind, SHAPES};
 use adaptive_layernorm_producers::named::Call;
-use kernels::images::{entry_text, text};
-use kernels::launches::{Alignment, launches, stem};
 use kernels::support::calls;
 use kernels::support::random::{Kind, Problem};
-use kernels::{Case, sharp};
+use kernels::{Case, problem_launches, sharp};
 use ptx_vm::{Module, Schedule};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ fn swap_last(line: &str) -> Option<String> {
 /// The call of an entry and the D of its class.
 fn call_of(entry: &str) -> (Call, Vec<usize>) {
     let (of, shape) = entry.split_once("__").expect("a shape class");
-    let call = calls().into_iter().find(|call| stem(*call) == of).expect("an operator");
+    let call = calls().into_iter().find(|call| stem(call) == of).expect("an operator");
     let dims = match SHAPES.iter().find(|s| s.name == shape) {
         None => vec![4, 20],
         Some(s) if s.kind == ShapeKind::Any => vec![6, 30],
@@ -189,7 +189,7 @@ fn verdict(module: &Module, entry: &str, cases: &[Case]) -> Result<usize, String
     let mut runs = 0;
     for case in cases {
         for alignment in Alignment::ALL {
-            let all = launches(case.problem.call, case.problem.rows, case.problem.dim, alignment);
+            let all = problem_launches(&case.problem, alignment);
             for launch in all.iter().filter(|launch| launch.name == entry) {
                 case.run(module, launch, alignment, Schedule::Random(runs as u64))?;
                 runs += 1;
@@ -201,7 +201,8 @@ fn verdict(module: &Module, entry: &str, cases: &[Case]) -> Result<usize, String
 
 #[test]
 fn every_mutant_is_caught() {
-    let texts: BTreeMap<&str, String> = MUTANTS.iter().map(|(target, ..)| (*target, text(target))).collect();
+    let texts: BTreeMap<&str, String> =
+        MUTANTS.iter().map(|(target, ..)| (*target, text(target).expect("a target"))).collect();
     let survivors: Vec<String> = MUTANTS.par_iter().filter_map(|mutant| survives(&texts[mutant.0], mutant)).collect();
     println!("{} of {} mutants caught", MUTANTS.len() - survivors.len(), MUTANTS.len());
     assert!(survivors.is_empty(), "not caught:\n{}", survivors.join("\n"));
@@ -211,7 +212,7 @@ fn every_mutant_is_caught() {
 fn survives(text: &str, mutant: &Mutant) -> Option<String> {
     let (target, entry, ..) = *mutant;
     let cases = check(entry);
-    let source = entry_text(text, entry);
+    let source = entry_text(text, entry).expect("an entry");
     let parse = |source: &str| Module::parse(source);
     let healthy = parse(&source).expect("a shipped entry");
     match verdict(&healthy, entry, &cases) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use adaptive_layernorm_producers::DType;
 use adaptive_layernorm_producers::contract::geometry::{self, Kind, Launch, Request, SHAPES, Shape};
 use adaptive_layernorm_producers::contract::sum_tree;
 use adaptive_layernorm_producers::named::Call;
@@ -21,9 +22,13 @@ impl Alignment {
     pub const ALL: [Self; 2] = [Self::Vector, Self::Element];
 
     /// Bytes, for an operand (host/check/alignment.rs says the same to the launch).
-    pub fn of(self, call: Call, spec: &OperandSpec) -> usize {
+    pub fn of(self, call: &Call, spec: &OperandSpec) -> usize {
         let elements = if call.operator.sink() == SinkKind::SixBf16 { 4 } else { 8 };
-        let element = usize::try_from(spec.dtype.bytes()).expect("few bytes");
+        let element = match spec.dtype {
+            DType::U8 | DType::E4m3 => 1,
+            DType::Bf16 => 2,
+            DType::F32 => 4,
+        };
         match (self, spec.shape) {
             (_, [Axis::ScaleLayout]) => 4,
             (Self::Element, _) | (_, [Axis::Scalar]) => element,
@@ -36,10 +41,15 @@ impl Alignment {
 /// An entry and its geometry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// Its symbol.
     pub name: String,
+    /// Blocks.
     pub grid: u32,
+    /// Threads a block.
     pub block: u32,
+    /// Dynamic shared memory a block, in bytes.
     pub shared_bytes: u32,
+    /// Threads that share a row.
     pub team: u32,
 }
 
@@ -49,8 +59,11 @@ impl fmt::Display for Entry {
     }
 }
 
+/// Multiprocessors of the GPU for which launches are chosen: an H200's. They shape the grid, never a byte.
+const MULTIPROCESSORS: u32 = 132;
+
 /// `{operator}[_{recipe}]`, the part of an entry's name before its shape class.
-pub fn stem(call: Call) -> String {
+pub fn stem(call: &Call) -> String {
     match call.recipe {
         Some(recipe) => format!("{}_{}", call.operator, recipe.symbol()),
         None => call.operator.to_string(),
@@ -58,40 +71,42 @@ pub fn stem(call: Call) -> String {
 }
 
 /// Whether the operator has streams.
-pub fn streams(call: Call) -> bool {
+pub fn streams(call: &Call) -> bool {
     let (modulation, sink) = (call.operator.modulation(), call.operator.sink());
     modulation.is_shared_by_rows() && matches!(sink, SinkKind::Fp8 | SinkKind::AwqFp8)
 }
 
-/// All launches that must give the same bytes.
-pub fn launches(call: Call, rows: usize, dim: usize, alignment: Alignment) -> Vec<Entry> {
-    let (rows, dim) = (u32::try_from(rows).expect("R"), u32::try_from(dim).expect("D"));
+/// What the library launches.
+pub fn chosen(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Entry {
     if call.operator.sink() == SinkKind::SixBf16 {
-        return vec![six_way(rows, dim, alignment)];
+        return six_way(rows, dim, alignment);
     }
-    let chosen = choose(call, rows, dim, alignment);
-    let mut all = vec![entry(call, chosen)];
-    if alignment == Alignment::Vector {
-        all.extend(
-            wider_team(rows, call, chosen).into_iter().chain(walking(rows, dim, call, chosen)).map(|l| entry(call, l)),
-        );
+    entry(call, choose(call, rows, dim, alignment))
+}
+
+/// All launches that must give the same bytes, what the library launches first.
+pub fn launches(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Vec<Entry> {
+    let mut all = vec![chosen(call, rows, dim, alignment)];
+    if alignment == Alignment::Vector && call.operator.sink() != SinkKind::SixBf16 {
+        let chosen = choose(call, rows, dim, alignment);
+        let others = wider_team(rows, call, chosen).into_iter().chain(walking(rows, dim, call, chosen));
+        all.extend(others.map(|launch| entry(call, launch)));
     }
     all
 }
 
-/// What the library launches on a GPU of 132 multiprocessors.
-pub fn choose(call: Call, rows: u32, dim: u32, alignment: Alignment) -> Launch {
+fn choose(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Launch {
     geometry::choose(&Request {
         nvfp4: call.operator.sink() == SinkKind::Nvfp4,
         rows_share_modulation: call.operator.modulation().is_shared_by_rows(),
         rows,
         dim,
         aligned: alignment == Alignment::Vector && dim.is_multiple_of(8),
-        multiprocessors: 132,
+        multiprocessors: MULTIPROCESSORS,
     })
 }
 
-pub fn entry(call: Call, launch: Launch) -> Entry {
+fn entry(call: &Call, launch: Launch) -> Entry {
     let Launch { shape, grid, block, shared_bytes, team } = launch;
     Entry { name: format!("{}__{}", stem(call), shape.name), grid, block, shared_bytes, team }
 }
@@ -104,7 +119,7 @@ fn six_way(rows: u32, dim: u32, alignment: Alignment) -> Entry {
 }
 
 /// Teams of lanes of a warp may be larger than the row needs.
-fn wider_team(rows: u32, call: Call, chosen: Launch) -> Option<Launch> {
+fn wider_team(rows: u32, call: &Call, chosen: Launch) -> Option<Launch> {
     if chosen.team > 16 {
         return None;
     }
@@ -114,7 +129,7 @@ fn wider_team(rows: u32, call: Call, chosen: Launch) -> Option<Launch> {
 }
 
 /// The stream of the same class, so few teams that they walk.
-fn walking(rows: u32, dim: u32, call: Call, chosen: Launch) -> Option<Launch> {
+fn walking(rows: u32, dim: u32, call: &Call, chosen: Launch) -> Option<Launch> {
     if !streams(call) {
         return None;
     }
