@@ -170,7 +170,7 @@ fn zeros() {
 #[test]
 fn walking_teams() {
     let mut problems = Vec::new();
-    for call in calls().into_iter().filter(|call| streams(call)) {
+    for call in calls().into_iter().filter(streams) {
         for (dim, rows) in [(264, 21), (768, 20), (1024, 7), (1304, 5), (2048, 6), (3072, 11), (4096, 5), (5120, 5)] {
             problems.push(Problem { call, rows, dim, chunks: 2, kind: Kind::Wide, seed: 77 });
         }

@@ -28,7 +28,8 @@ fn every_target_is_known() {
     let mut listed: Vec<&str> =
         list["target"].as_array().unwrap().iter().map(|target| target["name"].as_str().unwrap()).collect();
     let mut known = TARGETS.to_vec();
-    (listed.sort_unstable(), known.sort_unstable());
+    listed.sort_unstable();
+    known.sort_unstable();
     assert_eq!(known, listed);
 }
 
