@@ -318,6 +318,38 @@ fn unpacking_divides_by_the_global_scale() {
     assert_eq!(unpack_nvfp4(&[0xf9; 8], &scales, 1, 16, None).unwrap()[..2], [-1.0, -12.0]);
 }
 
+/// Contract section 3.3: g is clamped to 2^-118 and the largest f32 before anything else; NaN and what is not positive count as 2^-118.
+#[test]
+fn unpacking_keeps_the_global_scale_within_its_limits() {
+    let mut scales = [0; 512];
+    scales[0] = 0x38; // 1
+    let first = |g: f32| unpack_nvfp4(&[0x02; 8], &scales, 1, 16, Some(g)).unwrap()[0];
+    for g in [0.0, -0.0, -3.0, f32::NAN, 1e-40, 2f32.powi(-118), f32::NEG_INFINITY] {
+        assert_eq!(first(g), 2f32.powi(118), "{g:e}");
+    }
+    assert_eq!(first(f32::INFINITY), 1.0 / f32::MAX);
+}
+
+/// The decoded value is code · e4m3 in every recipe, though FlashRtSm120 quantises with other values for bytes below 8.
+#[test]
+fn unpacking_decodes_scale_bytes_as_e4m3_whatever_the_recipe() {
+    let dim = 16;
+    // amax/6 = 2^-8 is byte 2 of e4m3; FlashRtSm120 knows no byte from 2 to 7 and takes 1 for 1.125 · 2^-7.
+    let v = 6.0 / 256.0;
+    let x: Vec<bf16> = (0..dim).map(|i| bf16::from_f32(if i % 2 == 0 { 1.0 } else { -1.0 })).collect();
+    let modulation = Broadcast { scale: &vec![bf16::from_f32(v - 1.0); dim], shift: &vec![bf16::ZERO; dim] };
+    let unpacked = |recipe| {
+        let (mut packed, mut sf) = (vec![0; 8], vec![0; 512]);
+        let sink = Nvfp4::new(recipe, &mut packed, &mut sf);
+        Cpu.ada_layer_norm_quant_nvfp4_swizzled_bf16(Matrix::new(&x, 1, dim), modulation, 0.0, sink).unwrap();
+        (sf[0], packed[0] & 0xf, unpack_nvfp4(&packed, &sf, 1, 16, None).unwrap()[0])
+    };
+    assert_eq!(unpacked(Nvfp4Recipe::FlashRtSm110), (2, 7, v));
+    assert_eq!(unpacked(Nvfp4Recipe::TransformerEngine), (2, 7, v));
+    // 6/256 / (1.125/128) = 2.67: code 3, the value 1.5; read back with 2^-9.
+    assert_eq!(unpacked(Nvfp4Recipe::FlashRtSm120), (1, 3, 1.5 / 512.0));
+}
+
 #[test]
 fn unpacking_checks_its_buffers() {
     assert_eq!(unpack_nvfp4(&[0; 8], &[0; 512], 1, 0, None), Err(Error::LayoutDim { got: 0 }));

@@ -64,6 +64,9 @@ impl Cli {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// Reads the name of an operator.
 pub fn operator() -> impl TypedValueParser<Value = Operator> {
     PossibleValuesParser::new(Operator::ALL.map(Operator::name)).try_map(|name| name.parse::<Operator>())

@@ -1,4 +1,5 @@
 //! Random operands of any operator.
+use crate::failure::{Failure, Outcome};
 use adaptive_layernorm_producers::named::{Call, Data, Tensor, Tensors};
 use adaptive_layernorm_producers::operator::{Axis, OperandSpec};
 use adaptive_layernorm_producers::{DType, E4m3, Nvfp4Recipe, bf16};
@@ -24,6 +25,21 @@ impl Extents {
     /// A shape with two chunks, a shift and a scale.
     pub fn new(leading: impl Into<Vec<usize>>, dim: usize) -> Self {
         Self { leading: leading.into(), dim, chunks: 2 }
+    }
+
+    /// Refuses a shape whose operands do not fit this machine's memory, before anything is drawn.
+    pub fn fit(&self, call: &Call) -> Outcome {
+        let bytes = |spec: &OperandSpec| {
+            self.of(spec).into_iter().try_fold(spec.dtype.bytes(), |bytes, axis| bytes.checked_mul(axis as u64))
+        };
+        let inputs = call.operator.inputs().try_fold(0u64, |sum, spec| sum.checked_add(bytes(spec)?));
+        // Outputs are at most about as large. What is asked for is not touched, and given back at once.
+        let all = inputs.and_then(|bytes| usize::try_from(bytes).ok()?.checked_mul(2));
+        if all.is_some_and(|all| Vec::<u8>::new().try_reserve_exact(all).is_ok()) {
+            return Ok(());
+        }
+        let needed = all.map_or("more bytes than can be counted".to_owned(), |all| format!("{all} bytes"));
+        Err(Failure::input(format!("{}: {self} needs {needed} of memory; choose a smaller shape", call.operator)))
     }
 
     fn of(&self, spec: &OperandSpec) -> Vec<usize> {

@@ -14,6 +14,10 @@ pub fn error(failure: &Failure) {
 
 /// Writes a result. A reader that has read enough (`adaln info | head`) is no failure.
 pub fn print(text: &str) -> Outcome {
+    if cfg!(test) {
+        print!("{text}"); // the test harness keeps this to itself
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -3,11 +3,15 @@ use super::{E4m3, e2m1, scale_layout};
 use crate::convert::to_index;
 use crate::error::{Error, Result};
 use crate::operator::{PACKED, SF_SWIZZLED};
+use crate::reference::nvfp4::effective_global_scale;
 
 /// The `[rows, dim]` matrix that packed codes and swizzled scales stand for: code times block scale, times `1/global_scale`.
 ///
 /// `packed` is u8 `[rows, dim/2]`, `sf_swizzled` at least [`scale_layout::swizzled_sf_size`] bytes, `global_scale` what the
-/// `TransformerEngine` recipe was given (`None`: 1). The result is row major.
+/// `TransformerEngine` recipe was given (`None`: 1), within the limits that the recipe keeps it to. The result is row major.
+///
+/// A scale byte is decoded as e4m3 whatever the recipe: that is the decoded value of contract section 3.3, and what a tensor core reads.
+/// `FlashRtSm120` takes its byte 1 for 1.125 · 2^-7 when it quantises, 4.5 times the e4m3 value; that is the recipe's error.
 ///
 /// ```
 /// use adaptive_layernorm_producers::formats::unpack_nvfp4;
@@ -32,7 +36,7 @@ pub fn unpack_nvfp4(
     if packed.len() != expected {
         return Err(Error::LayoutLength { operand: PACKED.name, expected, got: packed.len() });
     }
-    let factor = 1.0 / global_scale.unwrap_or(1.0);
+    let factor = 1.0 / effective_global_scale(global_scale);
     let block = |(bytes, scale): (&[u8], &E4m3)| {
         let scale = scale.to_f32() * factor;
         bytes

@@ -166,6 +166,16 @@ fn usage_errors_have_exit_code_2() {
     adaln(&["--help"]).success().stdout(contains("Exit codes"));
 }
 
+/// A shape that no machine has the memory for is refused before anything is drawn.
+#[test]
+fn shapes_beyond_all_memory() {
+    let folder = Folder::new();
+    for shape in ["99999999999x65536", "4000000000x16384", "4294967295x16777216"] {
+        let command = ["--quiet", "bench", "--backend", "cpu", "--operator", ADA_FP8, "--shape", shape];
+        refused(&folder, &[], adaln(&command), &[shape, "of memory; choose a smaller shape"]);
+    }
+}
+
 #[test]
 #[cfg(not(feature = "cuda"))]
 fn a_build_without_cuda_says_how_to_get_it() {

@@ -87,6 +87,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 }
 
 fn measure(engine: &dyn Engine, call: &Call, extents: &Extents) -> Outcome<Vec<Record>> {
+    extents.fit(call)?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut source = Source { random: &mut random, values: Values::Normal, act_scale: 0.025, global_scale: None };
     let inputs = source.draw(call, extents);

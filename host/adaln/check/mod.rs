@@ -9,6 +9,7 @@ use crate::ui::{self, Ui};
 use adaptive_layernorm_producers::named::{Call, Data, Tensors};
 use adaptive_layernorm_producers::{E4m3, Operator, Reference, bf16};
 use case::Case;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 /// Run random calls and compare every byte with the plain reference
 ///
@@ -44,35 +45,77 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let seed = args.seed.map_or_else(fresh_seed, Ok)?;
     let operators = if args.operator.is_empty() { Operator::ALL.to_vec() } else { args.operator.clone() };
     ui.note(&format!("backend: {}; seed: {seed}", engine.description()));
-    let compared = cases(engine.as_ref(), &operators, seed, args.cases, ui)?;
-    ui::print(&format!("{} cases, {compared} bytes: all equal to the reference (seed {seed})\n", args.cases))
+    let Compared { rows, bytes } = cases(engine.as_ref(), &operators, seed, args.cases, ui)?;
+    let cases = args.cases;
+    ui::print(&format!("{cases} cases, {rows} rows, {bytes} bytes: all equal to the reference (seed {seed})\n"))
 }
 
-/// Runs so many cases of a seed; gives the bytes compared.
-pub fn cases(engine: &dyn Engine, operators: &[Operator], seed: u64, count: u64, ui: Ui) -> Outcome<u64> {
+/// What was found equal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Compared {
+    /// Rows of all cases.
+    pub rows: u64,
+    /// Bytes of their outputs.
+    pub bytes: u64,
+}
+
+/// Runs so many cases of a seed.
+pub fn cases(engine: &dyn Engine, operators: &[Operator], seed: u64, count: u64, ui: Ui) -> Outcome<Compared> {
     let bar = ui.progress(usize::try_from(count).unwrap_or(usize::MAX));
-    let mut compared = 0;
-    for index in 0..count {
-        let operator = operators[(index % operators.len() as u64) as usize];
-        let mut case = Case::draw(seed, index, operator);
-        bar.set_message(case.to_string());
-        let inputs = case.inputs();
-        let (verdict, what) = match differs(engine, &case.call, &inputs) {
-            Ok(Ok(bytes)) => {
-                compared += bytes;
-                bar.inc(1);
-                continue;
-            }
-            Ok(Err(difference)) => ("differs from the reference", difference.to_string()),
-            // What the backend itself has against the kernel.
-            Err(Failure::Check(fault)) => ("is not run as it should be", fault),
-            Err(other) => return Err(other),
-        };
-        bar.finish_and_clear();
-        return Err(report(&case, index, seed, verdict, &what)?);
+    let mut compared = Compared::default();
+    let operator = |index: u64| operators[(index % operators.len() as u64) as usize];
+    for first in (0..count).step_by(BATCH as usize) {
+        let batch = (first..count.min(first + BATCH)).into_par_iter();
+        let drawn = batch.map(|index| Prepared::draw(seed, index, operator(index)));
+        for prepared in drawn.collect::<Outcome<Vec<_>>>()? {
+            bar.set_message(prepared.case.to_string());
+            let (verdict, what) = match prepared.difference(engine) {
+                Ok(None) => {
+                    compared.rows += u64::from(prepared.rows);
+                    compared.bytes += crate::demo::bytes(&prepared.expected);
+                    bar.inc(1);
+                    continue;
+                }
+                Ok(Some(difference)) => ("differs from the reference", difference.to_string()),
+                // What the backend itself has against the kernel.
+                Err(Failure::Check(fault)) => ("is not run as it should be", fault),
+                Err(other) => return Err(other),
+            };
+            bar.finish_and_clear();
+            return Err(report(&prepared, seed, verdict, &what)?);
+        }
     }
     bar.finish_and_clear();
     Ok(compared)
+}
+
+/// Cases that are drawn and run on the reference side by side, which takes most of the time; the backend gets one after the other.
+const BATCH: u64 = 64;
+
+/// A case with its operands and what the reference makes of them.
+struct Prepared {
+    case: Case,
+    index: u64,
+    inputs: Tensors,
+    expected: Tensors,
+    rows: u32,
+}
+
+impl Prepared {
+    fn draw(seed: u64, index: u64, operator: Operator) -> Outcome<Self> {
+        let mut case = Case::draw(seed, index, operator);
+        let inputs = case.inputs();
+        let call = case.call;
+        let expected = filled(&call, &inputs, 0x5a, |outputs| call.run_into(&Reference, &inputs, outputs))?;
+        Ok(Self { rows: call.sizes(&inputs)?.rows, case, index, inputs, expected })
+    }
+
+    /// Where the backend's outputs differ.
+    fn difference(&self, engine: &dyn Engine) -> Outcome<Option<Difference>> {
+        let Self { case, inputs, expected, .. } = self;
+        let run = |outputs: &mut Tensors| engine.run_into(&case.call, inputs, outputs);
+        Ok(difference::first(expected, &filled(&case.call, inputs, 0xa5, run)?))
+    }
 }
 
 /// A seed that differs each time, short enough to type.
@@ -80,16 +123,6 @@ fn fresh_seed() -> Outcome<u64> {
     use rand::TryRng;
     let drawn = rand::rngs::SysRng.try_next_u32();
     drawn.map(u64::from).map_err(|error| Failure::input(format!("no randomness from the system: {error}; give --seed")))
-}
-
-/// Runs a case on both sides; gives the bytes compared, or where they differ.
-fn differs(engine: &dyn Engine, call: &Call, inputs: &Tensors) -> Outcome<Result<u64, Difference>> {
-    let expected = filled(call, inputs, 0x5a, |outputs| call.run_into(&Reference, inputs, outputs))?;
-    let got = filled(call, inputs, 0xa5, |outputs| engine.run_into(call, inputs, outputs))?;
-    Ok(match difference::first(&expected, &got) {
-        Some(difference) => Err(difference),
-        None => Ok(crate::demo::bytes(&expected)),
-    })
 }
 
 /// Outputs that held `garbage` before the run.
@@ -113,7 +146,7 @@ fn filled(
 }
 
 /// Shows what is wrong with a case and how to see it again.
-fn report(case: &Case, index: u64, seed: u64, verdict: &str, what: &str) -> Outcome<Failure> {
+fn report(Prepared { case, index, .. }: &Prepared, seed: u64, verdict: &str, what: &str) -> Outcome<Failure> {
     ui::print(&format!("{case}\n  {what}\n"))?;
     Ok(Failure::Check(format!(
         "case {index} {verdict}; `adaln check --seed {seed} --cases {}` with the same --operator, --backend and --target shows it again",

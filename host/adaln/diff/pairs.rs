@@ -110,15 +110,19 @@ impl Pair {
 
     fn nvfp4(&self, codes: Both<'_>, scales: Both<'_>) -> Outcome<(Vec<Compared>, bool)> {
         let (half, leading) = codes.0.shape.split_last().unwrap_or((&0, &[]));
-        let (rows, dim) = (leading.iter().product::<usize>(), 2 * half);
-        let size = |size: usize| {
-            u32::try_from(size).map_err(|_| Failure::input(format!("{}: {size} is too large for an axis", self.name)))
+        // A file without a byte of data may have any axes as long as one of them is 0.
+        let size = |axes: &[usize], times: usize| {
+            let product = axes.iter().try_fold(times, |product, axis| product.checked_mul(*axis));
+            let fits = product.and_then(|product| u32::try_from(product).ok());
+            fits.ok_or_else(|| Failure::input(format!("{}: shape {:?} is too large", self.name, codes.0.shape)))
         };
+        let (rows, dim) = (size(leading, 1)?, size(&[*half], 2)?);
         let side = |codes, scales| -> Outcome<Nvfp4Output<'_>> {
             Ok(Nvfp4Output { packed: self.bytes(codes)?, sf_swizzled: self.bytes(scales)? })
         };
         let (a, b) = (side(codes.0, scales.0)?, side(codes.1, scales.1)?);
-        let report = compare::nvfp4(a, b, size(rows)?, size(dim)?)?;
+        let report = compare::nvfp4(a, b, rows, dim)?;
+        let (rows, dim) = (rows as usize, dim as usize);
         let scales_name = self.scales.as_ref().map_or("", |names| names.0.as_str());
         let compared = vec![
             Compared::new(&self.name, "e2m1", Kind::Codes { dim }, codes, report.codes),

@@ -1,6 +1,8 @@
 //! Safetensors files: tensors by name, read with suspicion and written whole or not at all.
 mod draft;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use draft::Draft;
