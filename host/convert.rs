@@ -33,3 +33,17 @@ pub(crate) const fn to_index(value: u64) -> usize {
 pub(crate) const fn to_f32(dim: usize) -> f32 {
     dim as f32
 }
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_becomes_the_largest() {
+        assert_eq!((to_u32(0), to_u32(3072), to_u32(u32::MAX as usize)), (0, 3072, u32::MAX));
+        assert_eq!((to_u32(1 << 32), to_u32((1 << 32) + 7), to_u32(usize::MAX)), (u32::MAX, u32::MAX, u32::MAX));
+        assert_eq!((to_index(0), to_index(1 << 33), to_index(u64::MAX)), (0, 1 << 33, usize::MAX));
+        assert_eq!((to_usize(u32::MAX), to_u64(usize::MAX)), (0xffff_ffff, 0xffff_ffff_ffff_ffff));
+        assert_eq!((to_f32(1), to_f32(3072), to_f32(1 << 24)), (1.0, 3072.0, 16_777_216.0));
+    }
+}

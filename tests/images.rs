@@ -5,7 +5,7 @@
 #[path = "../host/images/digest.rs"]
 mod digest;
 
-use adaptive_layernorm_producers::images::{IMAGES, Image, ImageError, ImageKind, select};
+use adaptive_layernorm_producers::images::{IMAGES, Image, ImageError, ImageKind, candidates, select};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -106,6 +106,15 @@ fn a_damaged_image_is_refused() {
         let error = error.to_string();
         assert!(error.contains("sm_80 is damaged") && error.contains(what), "{error}");
     }
+}
+
+/// What a loader tries in turn, should the driver refuse the best.
+#[test]
+fn an_h200_may_fall_back_to_ptx() {
+    let names = |driver| candidates((9, 0), driver).into_iter().map(|image| image.target).collect::<Vec<_>>();
+    assert_eq!(names((13, 0)), ["sm_90", "sm_89", "sm_80"]);
+    assert_eq!(names((12, 4)), ["sm_89", "sm_80"]);
+    assert_eq!(names((10, 0)), [""; 0]);
 }
 
 #[test]

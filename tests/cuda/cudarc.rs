@@ -107,6 +107,8 @@ fn cust_and_cudarc_share_the_primary_context() {
         let (x, scale, shift) = (up("x"), up("scale"), up("shift"));
         let act_scale = DeviceBuffer::from_slice(&act_scale(&inputs)).unwrap();
         let mut out = DeviceBuffer::<u8>::zeroed(expected.len()).unwrap();
+        // cust fills them on the default stream, which cudarc's streams do not wait for.
+        cust::context::CurrentContext::synchronize().unwrap();
         let x = Matrix::new(&x, problem.rows, problem.dim);
         let modulation = Broadcast { scale: &scale, shift: &shift };
         let eps = problem.call.eps;
