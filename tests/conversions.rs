@@ -45,6 +45,16 @@ fn f32_of_every_e4m3() {
 }
 
 #[test]
+fn ordinals_of_e2m1_are_in_the_order_of_the_values() {
+    assert_eq!([0x0, 0x8, 0x1, 0x9, 0x5, 0xd, 0x7, 0xf].map(e2m1::ordinal), [0, 0, 1, -1, 5, -5, 7, -7]);
+    for (a, b) in (0..16).flat_map(|a| (0..16).map(move |b| (a, b))) {
+        assert_eq!(e2m1::ordinal(a).cmp(&e2m1::ordinal(b)), e2m1::decode(a).partial_cmp(&e2m1::decode(b)).unwrap());
+    }
+    // The high bits of a byte do not belong to the nibble.
+    assert_eq!((e2m1::ordinal(0xf3), e2m1::decode(0xf3), e2m1::decode(0x7b)), (3, 1.5, -1.5));
+}
+
+#[test]
 fn every_e4m3_comes_back() {
     for code in every_code().filter(|code| !code.is_nan()) {
         assert_eq!(E4m3::from_f32(code.to_f32()), code);

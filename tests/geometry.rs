@@ -99,3 +99,25 @@ fn shapes_have_names_of_their_own() {
     names.dedup();
     assert_eq!(names.len(), SHAPES.len());
 }
+
+/// Shared memory that is too small would be overrun: two exchange buffers for two quantities of 256 lanes, a table of 128 words, and in a
+/// stream three rows of 16 bytes for each chunk of a thread.
+#[test]
+fn every_launch_has_the_shared_memory_that_its_kernel_uses() {
+    for request in row_operators().flat_map(requests) {
+        let launch = geometry::choose(&request);
+        let ring = if launch.shape.kind == Kind::Stream { 3 * 16 * launch.shape.chunks * launch.block } else { 0 };
+        assert!(launch.shared_bytes >= 4 * (2 * 2 * 256 + 128) + ring, "{request:?} {launch:?}");
+    }
+}
+
+#[test]
+fn modulation6_has_a_block_for_each_row_and_part() {
+    assert_eq!(
+        (geometry::modulation6_grid(0), geometry::modulation6_grid(1), geometry::modulation6_grid(5070)),
+        (0, 6, 30_420)
+    );
+    assert_eq!(geometry::modulation6_grid(geometry::MAX_ROWS), 6 << 28);
+    // CUDA's limit of a grid's first dimension is 2^31 - 1.
+    assert!(geometry::modulation6_grid(geometry::MAX_ROWS) < 1 << 31);
+}
