@@ -5,6 +5,9 @@
 //! - `ADALN_BUILD_KERNELS=1`, in the workspace: build the images from source and embed those.
 //! - `ADALN_STALE_IMAGES=error`: images that were not built from the device sources beside them are an error, not a warning.
 
+#[allow(dead_code, reason = "for its version only")]
+#[path = "host/contract/mod.rs"]
+mod contract;
 #[path = "host/images/digest.rs"]
 mod digest;
 
@@ -20,6 +23,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 #[derive(Deserialize)]
 struct Manifest {
+    contract_version: u32,
     source_digest: String,
     tools: Tools,
     image: Vec<Image>,
@@ -131,6 +135,12 @@ fn verify(folder: &Path, manifest: &Manifest) -> Result<()> {
 }
 
 fn check_stale(root: &Path, manifest: &Manifest) -> Result<()> {
+    let (expected, got) = (contract::CONTRACT_VERSION, manifest.contract_version);
+    if got != expected {
+        report_stale(&format!(
+            "the kernel images keep version {got} of the contract, expected {expected}; run `cargo kernels`"
+        ));
+    }
     if root.join("kernels-gpu/targets.toml").is_file() && digest::source_digest(root)? != manifest.source_digest {
         report_stale("the kernel images were not built from the device sources beside them; run `cargo kernels`");
     }
@@ -186,6 +196,11 @@ fn numbers(version: &str) -> Result<(u32, u32)> {
 
 impl Manifest {
     fn empty() -> Self {
-        Self { source_digest: String::new(), tools: Tools { ptxas: "0.0".to_owned() }, image: vec![] }
+        Self {
+            contract_version: contract::CONTRACT_VERSION,
+            source_digest: String::new(),
+            tools: Tools { ptxas: "0.0".to_owned() },
+            image: vec![],
+        }
     }
 }

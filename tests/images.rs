@@ -5,6 +5,7 @@
 #[path = "../host/images/digest.rs"]
 mod digest;
 
+use adaptive_layernorm_producers::contract::CONTRACT_VERSION;
 use adaptive_layernorm_producers::images::{IMAGES, Image, ImageError, ImageKind, candidates, select};
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,6 +45,11 @@ fn unpacked(packed: &[u8]) -> Vec<u8> {
 fn images_were_built_from_the_sources_beside_them() {
     let now = digest::source_digest(Path::new(".")).expect("readable sources");
     assert_eq!(manifest()["source_digest"].as_str(), Some(&*now), "the kernel images are stale; run `cargo kernels`");
+}
+
+#[test]
+fn images_keep_the_contract_of_the_library() {
+    assert_eq!(manifest()["contract_version"].as_integer(), Some(CONTRACT_VERSION.into()));
 }
 
 #[test]

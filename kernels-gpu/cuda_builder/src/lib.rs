@@ -22,6 +22,9 @@ pub mod workspace;
 mod arch;
 mod builder;
 mod compile;
+#[allow(dead_code, reason = "for its version only")]
+#[path = "../../../host/contract/mod.rs"]
+mod contract;
 #[path = "../../../host/images/digest.rs"]
 mod digest;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::audit::Counts;
 use crate::compile::FLAGS;
+use crate::contract::CONTRACT_VERSION;
 use crate::error::{CudaBuilderError, Result};
 use crate::ptxas::Resources;
 use crate::targets::{Kind, TargetList};
@@ -15,6 +16,8 @@ pub const MIXED: &str = "mixed";
 /// The manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Manifest {
+    /// The version of the byte contract that the kernels keep.
+    pub contract_version: u32,
     /// Digest of the device sources, or [`MIXED`].
     pub source_digest: String,
     /// What built the images.
@@ -79,6 +82,11 @@ pub struct Entry {
 }
 
 impl Manifest {
+    /// A manifest of images that keep the contract as it is now.
+    pub fn new(source_digest: String, tools: Tools, images: Vec<Image>) -> Self {
+        Self { contract_version: CONTRACT_VERSION, source_digest, tools, images }
+    }
+
     /// Reads a manifest.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| CudaBuilderError::file(path, e))?;
@@ -91,6 +99,7 @@ impl Manifest {
         self.images.extend(images);
         self.images.sort_by_key(|image| list.targets.iter().position(|target| target.name == image.target));
         self.tools = tools;
+        self.contract_version = CONTRACT_VERSION;
         MIXED.clone_into(&mut self.source_digest);
     }
 
@@ -105,6 +114,7 @@ impl Manifest {
         let mut text = String::from(
             "# Written by `cargo kernels`; build.rs and tests/images.rs check the files beside it against this.\n",
         );
+        text += &format!("contract_version = {}\n", self.contract_version);
         text += &format!("source_digest = \"{}\"\n\n[tools]\n", self.source_digest);
         text += &format!("rustc = \"{rustc}\"\nllvm = \"{llvm}\"\nptxas = \"{ptxas}\"\nrustflags = {FLAGS:?}\n");
         for image in &self.images {
@@ -161,7 +171,7 @@ mod tests {
     fn manifest() -> Manifest {
         let [rustc, llvm, ptxas] = ["rustc 1.96.0", "22", "13.5"].map(str::to_owned);
         let images = vec![image("sm_80", 40), image("sm_90", 40)];
-        Manifest { source_digest: "cc".to_owned(), tools: Tools { rustc, llvm, ptxas }, images }
+        Manifest::new("cc".to_owned(), Tools { rustc, llvm, ptxas }, images)
     }
 
     #[test]
@@ -176,9 +186,9 @@ mod tests {
             ["sm_80", "sm_89", "sm_90"].map(|name| format!("[[target]]\nname='{name}'\nkind='ptx'\nptx=70\ncfg=[]\n"));
         let list: TargetList =
             toml::from_str(&format!("{}[[rule]]\nentry=''\nbarriers=0", list.concat())).expect("valid");
-        let mut partial = manifest();
+        let mut partial = Manifest { contract_version: 0, ..manifest() };
         partial.replace(vec![image("sm_89", 40), image("sm_80", 50)], manifest().tools, &list);
-        assert_eq!(partial.source_digest, MIXED);
+        assert_eq!((partial.contract_version, &*partial.source_digest), (CONTRACT_VERSION, MIXED));
         assert_eq!(partial.images, [image("sm_80", 50), image("sm_89", 40), image("sm_90", 40)]);
     }
 }

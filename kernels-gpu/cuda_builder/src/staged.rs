@@ -71,7 +71,7 @@ mod tests {
         let images = vec![Image { target, kind: Kind::Ptx, ptx_version, files, entries: vec![] }];
         let [rustc, llvm, ptxas] = ["rustc", "22", "13.5"].map(str::to_owned);
         let tools = Tools { rustc, llvm, ptxas };
-        (Staged { folder, images: images.clone() }, Manifest { source_digest: "cc".to_owned(), tools, images })
+        (Staged { folder, images: images.clone() }, Manifest::new("cc".to_owned(), tools, images))
     }
 
     #[test]

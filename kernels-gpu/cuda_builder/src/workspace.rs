@@ -62,7 +62,7 @@ impl Workspace {
     pub fn build_some(&self, names: &[String]) -> Result<()> {
         let staged = self.stage(&names.iter().map(|name| self.list.get(name)).collect::<Result<Vec<_>>>()?)?;
         let path = self.images.join(MANIFEST);
-        let empty = || Manifest { source_digest: String::new(), tools: self.tools(), images: vec![] };
+        let empty = || Manifest::new(String::new(), self.tools(), vec![]);
         let mut manifest = if path.exists() { Manifest::read(&path)? } else { empty() };
         manifest.replace(staged.images.clone(), self.tools(), &self.list);
         staged.publish(&self.images, &manifest)
@@ -87,7 +87,7 @@ impl Workspace {
         if digest()? != source_digest {
             return Err(CudaBuilderError::SourcesChanged);
         }
-        let manifest = Manifest { source_digest, tools: self.tools(), images: staged.images.clone() };
+        let manifest = Manifest::new(source_digest, self.tools(), staged.images.clone());
         Ok((staged, manifest))
     }
 
