@@ -1,6 +1,6 @@
 //! `adaln run` against recorded outputs of the original kernels.
-use crate::program::{ADA_FP8, Folder, GOLDEN, backends, run, run_on, small};
-use crate::support::{self, bf16s, bytes, cases, e4m3, fixture};
+use crate::program::{ADA_FP8, Folder, backends, run, run_on, small};
+use crate::support::{self, ORIGINAL, bf16s, bytes, cases, e4m3, fixture};
 use adaptive_layernorm_producers::compare::{self, Nvfp4Output};
 use adaptive_layernorm_producers::named::Tensors;
 use adaptive_layernorm_producers::{Nvfp4Recipe, Operator, bf16};
@@ -33,7 +33,7 @@ fn run_golden(
         options.extend(["--recipe".to_owned(), recipe.to_string()]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let (input, output) = (fixture(GOLDEN), folder.text("out.safetensors"));
+    let (input, output) = (fixture(ORIGINAL), folder.text("out.safetensors"));
     run_on(backend, operator.name(), input.to_str().unwrap(), &output, &options).success();
     assert_eq!(folder.files(), ["out.safetensors"]);
     folder.read("out.safetensors")
@@ -41,6 +41,9 @@ fn run_golden(
 
 #[test]
 fn run_reproduces_every_golden_fp8() {
+    if support::original_is_left_out() {
+        return;
+    }
     let per_token: &[(&str, &str)] = &[("scale", "ptok_scale"), ("shift", "ptok_shift")];
     let recorded = [
         ("ada_fp8", Operator::AdaLayerNormQuantFp8Bf16, &[][..]),
@@ -52,7 +55,7 @@ fn run_reproduces_every_golden_fp8() {
     ];
     for backend in backends() {
         let mut compared = 0;
-        for case in cases(GOLDEN) {
+        for case in cases(ORIGINAL) {
             for (output, operator, renamed) in recorded {
                 let got = run_golden(backend, &case, operator, renamed, None);
                 let expected = case.tensor(&format!("out.{output}"));
@@ -68,13 +71,16 @@ fn run_reproduces_every_golden_fp8() {
 
 #[test]
 fn run_reproduces_bf16_nvfp4_and_modulation6() {
+    if support::original_is_left_out() {
+        return;
+    }
     for backend in backends() {
         other_sinks(backend);
     }
 }
 
 fn other_sinks(backend: &str) {
-    let case = cases(GOLDEN).swap_remove(0);
+    let case = cases(ORIGINAL).swap_remove(0);
     let table = run_golden(backend, &case, Operator::AdaLayerNormPtokTableBf16, &[], None);
     assert!(
         compare::bf16(bf16s(case.tensor("out.ptok_table_bf16")), bf16s(&table["out"])).unwrap().agrees_with_original()

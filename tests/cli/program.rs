@@ -11,8 +11,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-pub const GOLDEN: &str = "flashrt_golden.safetensors";
-
 /// Runs the program; `ADALN_PROGRAM` says where it lies on a machine that did not build it.
 pub fn adaln(args: &[&str]) -> Assert {
     let program = std::env::var_os("ADALN_PROGRAM").unwrap_or_else(|| crate::PROGRAM.into());
