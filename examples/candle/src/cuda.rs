@@ -41,10 +41,11 @@ impl AdaLn {
                 // SAFETY: F8E4M3 is a byte, its bits.
                 let bytes = unsafe { out.transmute_mut::<u8>(rows * dim) };
                 let Some(mut bytes) = bytes else { candle_core::bail!("e4m3 is not one byte") };
-                let out_lent = &mut lend_mut(&mut bytes, stream);
+                let mut lent = lend_mut(&mut bytes, stream);
                 producers
-                    .ada_layer_norm_quant_fp8_bf16(stream, x, modulation, &act_scale, self.eps, out_lent)
+                    .ada_layer_norm_quant_fp8_bf16(stream, x, modulation, &act_scale, self.eps, &mut lent)
                     .map_err(Error::wrap)?;
+                drop(lent);
                 Ok((CudaStorage::wrap_cuda_slice(out, device.clone()), shape))
             }
             Sink::Nvfp4(recipe) => {
