@@ -84,6 +84,8 @@ fn a_class_holds_the_row_and_its_team_has_the_lanes_of_the_sum_tree() {
             continue;
         }
         assert!(request.aligned && launch.shape.chunks * launch.team >= chunks, "{request:?} {launch:?}");
+        // An entry that was compiled for so many warps must get them.
+        assert!(launch.shape.warps == 0 || launch.team == 32 * launch.shape.warps, "{request:?} {launch:?}");
         // Fewer threads than lanes only where the lanes left out hold no chunk.
         assert!(launch.team == lanes || (launch.team < 32 && chunks <= launch.team), "{request:?} {launch:?}");
         // What `FULL` of the entry says: all chunks but the last (but two, in the widest class) exist in every row.
