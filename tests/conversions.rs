@@ -45,6 +45,13 @@ fn f32_of_every_e4m3() {
 }
 
 #[test]
+fn an_e4m3_is_a_number_and_prints_as_one() {
+    let minus_three_and_a_half = E4m3::from_bits(0xc6);
+    assert_eq!((f32::from(minus_three_and_a_half), minus_three_and_a_half.to_string().as_str()), (-3.5, "-3.5"));
+    assert_eq!((f32::from(E4m3::MAX), format!("{:>6}", E4m3::MAX).as_str()), (448.0, "   448"));
+}
+
+#[test]
 fn ordinals_of_e2m1_are_in_the_order_of_the_values() {
     assert_eq!([0x0, 0x8, 0x1, 0x9, 0x5, 0xd, 0x7, 0xf].map(e2m1::ordinal), [0, 0, 1, -1, 5, -5, 7, -7]);
     for (a, b) in (0..16).flat_map(|a| (0..16).map(move |b| (a, b))) {
