@@ -211,4 +211,33 @@ mod alignment {
         let error = Error::Misaligned { operator: NVFP4, operand: "sf_swizzled", expected: 4, got: 0x6002 };
         assert_eq!(check(0x6002), Err(error));
     }
+
+    /// e2m1 codes of a chunk are 4 bytes; block scales need 4 whatever the rest.
+    #[test]
+    fn wide_accesses_of_nvfp4_need_4_bytes() {
+        let check = |packed: u64, sf: u64| {
+            let x = Matrix::new(input(0x1000, 256), 4, 64);
+            let modulation: Broadcast<DeviceView<'_, bf16>> =
+                Broadcast { scale: input(0x2000, 64), shift: input(0x3000, 64) };
+            let (packed, sf): (DeviceViewMut<'_, u8>, DeviceViewMut<'_, u8>) = (output(packed, 128), output(sf, 512));
+            let sink = Nvfp4::new(Nvfp4Recipe::FlashRtSm110, packed, sf);
+            row_operator::<Device>(x, modulation.into(), sink.into()).unwrap().is_aligned()
+        };
+        assert!(check(0x5000, 0x6000) && check(0x5004, 0x6004));
+        assert!(!check(0x5002, 0x6000) && !check(0x5001, 0x6000));
+    }
+
+    /// Four f32 are 16 bytes, four bf16 are 8.
+    #[test]
+    fn modulation6_moves_four_elements() {
+        let check = |params: u64, out: u64, dim: usize| {
+            let outs = [0, 1, 2, 3, 4, 5].map(|k| output(out + 0x1000 * k, dim));
+            let parts =
+                SixWay { adaln_params: input(params, 6 * dim), layer_modulation: input(0x8000, 6 * dim), out: outs };
+            six_way::<Device>(parts).unwrap().is_aligned()
+        };
+        assert!(check(0x1000, 0x10_000, 16) && check(0x1010, 0x10_008, 20));
+        assert!(!check(0x1008, 0x10_000, 16) && !check(0x1000, 0x10_004, 16));
+        assert!(!check(0x1000, 0x10_000, 18));
+    }
 }
