@@ -93,7 +93,14 @@ fn possible(operator: Operator) -> Vec<Key> {
 fn resolve(image: &'static Image, module: &Module) -> Result<HashMap<Key, Kernel>> {
     let keys = Operator::ALL.into_iter().flat_map(possible);
     let named = keys.map(|key| (key, entry_name(key))).filter(|(_, name)| image.entry(name).is_some());
-    named.map(|(key, name)| Ok((key, Kernel::resolve(module, &name)?))).collect()
+    let kernel = |(key, name): (Key, String)| {
+        let kernel = Kernel::resolve(module, &name)?;
+        if let Some(shape) = SHAPES.iter().find(|shape| shape.name == key.2) {
+            kernel.allow_shared_bytes(shape.shared_bytes(32 * shape.warps))?;
+        }
+        Ok((key, kernel))
+    };
+    named.map(kernel).collect()
 }
 
 /// The first image that should run and that the driver takes.

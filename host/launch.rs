@@ -97,6 +97,17 @@ impl Kernel {
         loaded.map_err(|error| Error::driver("cuFuncGetAttribute", error))?;
         Ok(Self(function.to_raw()))
     }
+
+    /// Lets launches take so much dynamic shared memory, where it is more than the driver gives without asking.
+    pub fn allow_shared_bytes(self, bytes: u32) -> Result<()> {
+        const WITHOUT_ASKING: u32 = 48 << 10;
+        if bytes <= WITHOUT_ASKING {
+            return Ok(());
+        }
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is that of a loaded module; sets a number.
+        driver("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.0, attribute, bytes as i32) })
+    }
 }
 
 /// Enqueues a row operator; nothing for no rows.
@@ -114,7 +125,8 @@ pub(crate) fn rows(
     call.scale_bytes_alignment()?;
     let launch = geometry::choose(&Request {
         nvfp4: sizes.operator.sink() == SinkKind::Nvfp4,
-        rows_share_modulation: sizes.operator.modulation().is_shared_by_rows(),
+        streams: sizes.operator.has_streams(),
+        column_operand: sizes.operator.sink() == SinkKind::AwqFp8,
         rows: sizes.rows,
         dim: sizes.dim,
         aligned: call.is_aligned(),

@@ -122,6 +122,15 @@ impl ModulationKind {
     }
 }
 
+impl Operator {
+    /// Whether there are kernels of this operator that walk over rows and hold the modulation that they share. Without a modulation
+    /// a grid of all rows is as fast, and NVFP4 is bound by instruction issue either way.
+    pub const fn has_streams(self) -> bool {
+        let held = matches!(self.modulation(), ModulationKind::Broadcast | ModulationKind::BroadcastFp8);
+        held && matches!(self.sink(), SinkKind::Fp8 | SinkKind::AwqFp8)
+    }
+}
+
 impl ModulationKind {
     /// Whether every row is modulated with the same operands.
     pub const fn is_shared_by_rows(self) -> bool {

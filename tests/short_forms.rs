@@ -8,6 +8,7 @@ use adaptive_layernorm_producers::reference::nvfp4::{
 };
 use adaptive_layernorm_producers::reference::{e4m3, nvfp4};
 use adaptive_layernorm_producers::{E4m3, Nvfp4Recipe};
+use half::f16;
 
 const ONE_SIXTH: f32 = 1.0 / 6.0;
 
@@ -25,13 +26,6 @@ fn bytes() -> impl Iterator<Item = u8> {
 fn global_scales() -> Vec<Option<f32>> {
     let odd = [0.3, 2688.0 / 1.7, 7.123e-3, 123.456, 3.3e-5, 1.9e4, 2f32.powi(-118), f32::MAX];
     [None, Some(1.0), Some(0.5), Some(4096.0)].into_iter().chain(odd.map(Some)).collect()
-}
-
-/// `a·b` rounded toward +infinity: the product of two f32 is exact in f64.
-fn multiply_up(a: f32, b: f32) -> f32 {
-    let exact = f64::from(a) * f64::from(b);
-    let nearest = exact as f32;
-    if f64::from(nearest) < exact { nearest.next_up() } else { nearest }
 }
 
 #[test]
@@ -55,13 +49,25 @@ fn corrected_quotient_gives_the_sm120_scale_byte() {
     }
 }
 
+/// The kernels' table for a byte: the factor of v, and the bits of an f16 pair that make ties of odd codes go up.
+fn sm110_factor(byte: u8) -> (f32, u32) {
+    let factor = inverse_scale(Nvfp4Recipe::FlashRtSm110, 1.0, byte) * 2.0_f32.powi(-14);
+    let eighths = if byte >= 8 { byte & 7 } else { byte / 7 * 6 };
+    let above = match eighths {
+        5 => 5,
+        7 => 16,
+        _ => 0,
+    };
+    (factor * (1.0 + above as f32 / 16384.0), u32::from(eighths == 6))
+}
+
 #[test]
-fn subnormal_product_gives_the_sm110_codes() {
+fn rounding_to_f16_gives_the_sm110_codes() {
     for byte in bytes() {
-        let inv = inverse_scale(Nvfp4Recipe::FlashRtSm110, 1.0, byte);
+        let (factor, odd_up) = sm110_factor(byte);
         for v in magnitudes() {
-            let bits = multiply_up(v * inv, f32::MIN_POSITIVE).to_bits() + 0x1f_ffff;
-            let short = ((bits >> 16).min(0x1ff) >> 6) as u8;
+            let y = u32::from(f16::from_f32(v * factor).to_bits());
+            let short = ((y + 0xff + (y >> 9 & odd_up)).min(0xfff) >> 9) as u8;
             assert_eq!(short, nibble(Nvfp4Recipe::FlashRtSm110, 1.0, byte, v), "byte {byte:#x}, v {v:e}");
         }
     }

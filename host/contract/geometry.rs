@@ -30,13 +30,25 @@ pub struct Shape {
     pub chunks: u32,
 }
 
+impl Shape {
+    /// Dynamic shared memory of a block of `block` threads, in bytes.
+    pub const fn shared_bytes(&self, block: u32) -> u32 {
+        let ring = match self.kind {
+            Kind::Stream => RING_WORDS * self.chunks * block,
+            Kind::Early | Kind::Late | Kind::Any => 0,
+        };
+        4 * (FIXED_WORDS + ring)
+    }
+}
+
 const fn shape(name: &'static str, kind: Kind, warps: u32, chunks: u32) -> Shape {
     Shape { name, kind, warps, chunks }
 }
 
-/// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for the FP8 sinks of shared modulations:
-/// NVFP4 is bound by instruction issue at any geometry and gains nothing from them.
-pub static SHAPES: [Shape; 22] = [
+/// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for FP8 after a modulation that rows share.
+/// Without a modulation there is nothing to hold and a grid of all rows runs at the speed of the copy; NVFP4 is bound by
+/// instruction issue and would gain a tenth from 8192 rows on.
+pub static SHAPES: [Shape; 23] = [
     shape("v1", Kind::Early, 0, 1),
     shape("w1v2", Kind::Early, 1, 2),
     shape("w1v3", Kind::Early, 1, 3),
@@ -59,6 +71,7 @@ pub static SHAPES: [Shape; 22] = [
     shape("w4v3s", Kind::Stream, 4, 3),
     shape("w8v2s", Kind::Stream, 8, 2),
     shape("w8v3s", Kind::Stream, 8, 3),
+    shape("w8v4s", Kind::Stream, 8, 4),
 ];
 
 /// What decides the geometry.
@@ -66,8 +79,10 @@ pub static SHAPES: [Shape; 22] = [
 pub struct Request {
     /// The sink is NVFP4, whose scale layout has rows up to a multiple of 128.
     pub nvfp4: bool,
-    /// Modulation does not depend on the row.
-    pub rows_share_modulation: bool,
+    /// The operator has streams.
+    pub streams: bool,
+    /// The sink reads an operand for each column (AWQ).
+    pub column_operand: bool,
     /// R, at least 1.
     pub rows: u32,
     /// D, at least 1.
@@ -93,17 +108,26 @@ pub struct Launch {
     pub team: u32,
 }
 
-/// Words of shared memory of every launch: two exchange buffers for two quantities of 256 lanes each, and a table of 128.
-const FIXED_WORDS: u32 = 2 * 2 * 32 * sum_tree::MAX_WARPS + 128;
+/// Words of shared memory of every launch: two exchange buffers for two quantities of 256 lanes each, and a table of 128
+/// entries of four.
+const FIXED_WORDS: u32 = 2 * 2 * 32 * sum_tree::MAX_WARPS + 4 * 128;
 /// Rows ahead in a stream, and words of a chunk.
 const RING_WORDS: u32 = 3 * 4;
 /// Threads of a block whose teams are warps or less.
 const SMALL_BLOCK: u32 = 128;
-/// Rows a team must get before walking beats a grid of all rows: on an H200 at D = 3072, 4096 rows (7.8 a team) take 12.7 us in a
-/// grid and 13.1 us as a stream, 16384 rows (31 a team) 44.1 and 39.6.
-const STREAM_ROWS: u32 = 10;
+/// Rows a team must get before walking beats a grid of all rows. On an H200 the two are even at 8 (D = 3072: 4092 rows take
+/// 12.7 us in a grid and 12.9 as a stream, 6204 rows 18.1 and 17.6), at 12 to 16 where a team is one warp, and at 4 with AWQ's
+/// factors, for which a grid has six blocks a multiprocessor instead of eight (2520 rows: 10.1 and 9.4 us).
+const fn stream_rows(warps: u32, column_operand: bool) -> u32 {
+    match (warps, column_operand) {
+        (_, true) => 4,
+        (1, false) => 14,
+        (_, false) => 8,
+    }
+}
 
-/// Warps of a stream that a multiprocessor holds: 80 registers a thread with two chunks, up to 128 with three.
+/// Warps of a stream that a multiprocessor holds: 80 registers a thread with two chunks, 128 with more, which
+/// kernels-gpu/targets.toml makes sure of.
 const fn stream_warps(chunks: u32) -> u32 {
     if chunks <= 2 { 24 } else { 16 }
 }
@@ -113,7 +137,7 @@ pub fn choose(request: &Request) -> Launch {
     let warps = sum_tree::warps(request.dim);
     let chunks = sum_tree::chunks(request.dim).div_ceil(32 * warps);
     let capacity = (stream_warps(chunks) * request.multiprocessors / warps).max(1);
-    let stream = request.rows_share_modulation && !request.nvfp4 && request.rows / STREAM_ROWS >= capacity;
+    let stream = request.streams && request.rows / stream_rows(warps, request.column_operand) >= capacity;
     let fits = |s: &&'static Shape| match s.kind {
         Kind::Any => true,
         Kind::Stream if !stream => false,
@@ -138,8 +162,7 @@ fn grid(request: &Request, shape: &'static Shape, warps: u32, capacity: u32) -> 
     let teams_per_block = block / team;
     let rows = if request.nvfp4 { request.rows.next_multiple_of(swizzle::TILE_ROWS) } else { request.rows };
     let teams = if shape.kind == Kind::Stream { request.rows.div_ceil(request.rows.div_ceil(capacity)) } else { rows };
-    let ring = if shape.kind == Kind::Stream { RING_WORDS * shape.chunks * block } else { 0 };
-    Launch { shape, grid: teams.div_ceil(teams_per_block), block, shared_bytes: 4 * (FIXED_WORDS + ring), team }
+    Launch { shape, grid: teams.div_ceil(teams_per_block), block, shared_bytes: shape.shared_bytes(block), team }
 }
 
 /// Largest supported R: grids of six blocks a row, and of rows up to a multiple of 128, stay below 2^31 blocks.

@@ -2,10 +2,13 @@
 //!
 //! Symbols are `{operator}[_{recipe}]__{shape class}`; the shape classes are those of `contract::geometry::SHAPES`.
 use crate::contract::abi::{Modulation6Arguments, RowArguments};
-use crate::modulation::{Broadcast, BroadcastFp8, NoAffine, PerToken, PerTokenTable};
+use crate::modulation::{BroadcastFp8, NoAffine, PerTokenTable, ScaleShift};
 use crate::modulation6::{modulation6_aligned, modulation6_any};
 use crate::sink::{Awq, Bf16, FlashRtSm110, FlashRtSm120, Fp8Static, Nvfp4, TransformerEngine};
 use crate::{generic::any, produce::produce, produce::stream};
+
+type Broadcast = ScaleShift<false>;
+type PerToken = ScaleShift<true>;
 
 macro_rules! entry {
     ($name:ident, $arguments:ty, $body:expr) => {
@@ -36,7 +39,7 @@ macro_rules! operator {
     };
 }
 
-/// As `operator`, and `stream`, for FP8 where rows share their modulation: constants WARPS, CHUNKS, FULL.
+/// As `operator`, and `stream`, for FP8 where rows share a modulation: constants WARPS, CHUNKS, FULL.
 macro_rules! streamed_operator {
     ($name:ident, $modulation:ty, $sink:ty) => {
         operator!($name, $modulation, $sink);
@@ -48,6 +51,7 @@ macro_rules! streamed_operator {
         entry!(${concat($name, __w4v3s)}, RowArguments, stream::<$modulation, $sink, 4, 3, 2>);
         entry!(${concat($name, __w8v2s)}, RowArguments, stream::<$modulation, $sink, 8, 2, 1>);
         entry!(${concat($name, __w8v3s)}, RowArguments, stream::<$modulation, $sink, 8, 3, 2>);
+        entry!(${concat($name, __w8v4s)}, RowArguments, stream::<$modulation, $sink, 8, 4, 3>);
     };
 }
 
@@ -68,7 +72,7 @@ streamed_operator!(awq_ada_layer_norm_quant_fp8_bf16, Broadcast, Awq<Fp8Static>)
 recipes!(ada_layer_norm_quant_nvfp4_swizzled_bf16, Broadcast);
 recipes!(ada_layer_norm_quant_nvfp4_swizzled_modfp8_bf16, BroadcastFp8);
 recipes!(ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16, PerTokenTable);
-streamed_operator!(layer_norm_no_affine_quant_fp8_static_bf16, NoAffine, Fp8Static);
+operator!(layer_norm_no_affine_quant_fp8_static_bf16, NoAffine, Fp8Static);
 recipes!(layer_norm_no_affine_quant_nvfp4_swizzled_bf16, NoAffine);
 operator!(ada_layer_norm_ptok_table_bf16, PerTokenTable, Bf16);
 entry!(adaln_modulation6_bf16__aligned, Modulation6Arguments, modulation6_aligned);

@@ -1,4 +1,5 @@
 //! bf16, e4m3 and their conversions, in few instructions.
+#[cfg(hardware_e4m3)]
 use crate::ptx;
 
 /// Lower bf16 of a word as f32: exact.

@@ -5,7 +5,7 @@ use crate::formats::widen;
 use crate::modulation::Modulation;
 use crate::ptx;
 use crate::sink::Sink;
-use crate::statistics::{chunk_squares, chunk_sum, mean, row_totals, rstd};
+use crate::statistics::{chunk_squares, chunk_sum, mean, row_total, rstd};
 use crate::team::Team;
 use crate::view::{Place, Scalar, row_address};
 use cuda_std::thread::sync_threads;
@@ -61,7 +61,7 @@ fn statistics(a: &RowArguments, team: Team<0>, row: u32) -> (f32, f32) {
         sum += chunk_sum(widen(x(a, row, scalar(a, chunk))));
         chunk += team.threads();
     }
-    let mean = mean(row_totals([sum], team, 0)[0], a.dim as f32, a.inv_dim);
+    let mean = mean(row_total(sum, team, 0), a.dim as f32, a.inv_dim);
     let mut squares = [0.0; 2];
     chunk = team.thread;
     while chunk < chunks(a.dim) {
@@ -76,5 +76,5 @@ fn statistics(a: &RowArguments, team: Team<0>, row: u32) -> (f32, f32) {
         squares = chunk_squares(squares, d);
         chunk += team.threads();
     }
-    (mean, rstd(row_totals([squares[0] + squares[1]], team, 1)[0], a.inv_dim, a.eps))
+    (mean, rstd(row_total(squares[0] + squares[1], team, 1), a.inv_dim, a.eps))
 }

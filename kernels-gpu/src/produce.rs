@@ -17,14 +17,14 @@ use crate::formats::widen;
 use crate::modulation::Modulation;
 use crate::ptx;
 use crate::sink::Sink;
-use crate::statistics::{chunk_squares, chunk_sum, mean, row_totals, rstd};
+use crate::statistics::{chunk_squares, chunk_sum, mean, row_total, rstd, two_row_totals};
 use crate::team::Team;
 use crate::view::{Aligned, Place, row_address};
 use core::array::from_fn;
 use cuda_std::shared::{commit, wait};
 use cuda_std::thread::sync_threads;
 
-/// One row a team. `EARLY` loads the modulation before the statistics: one round trip less, more registers.
+/// One row a team. `EARLY` loads the operands of modulation and sink before the statistics: one round trip less, more registers.
 #[inline(always)]
 pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize, const EARLY: bool>(
     a: &RowArguments,
@@ -39,7 +39,8 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
     ptx::wait_for_previous_grid();
     let x_row = row_address(a.x, row, a.dim * 2);
     let x: [_; CHUNKS] = from_fn(|i| place(i).bf16(x_row));
-    let early: Option<[_; CHUNKS]> = if EARLY { Some(from_fn(|i| M::load(a, row, place(i)))) } else { None };
+    let early: Option<[_; CHUNKS]> =
+        if EARLY { Some(from_fn(|i| (M::load(a, row, place(i)), S::load(a, place(i))))) } else { None };
     let modulation = M::begin(a);
     let sink = S::begin(a, team.table());
     ptx::release_next_grid();
@@ -50,10 +51,11 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
         let (d, rstd) = statistics(a, &x, team, place);
         let sink = S::prepare(sink);
         let rounded: [_; CHUNKS] = from_fn(|i| {
-            let operands = if let Some(early) = early { early[i] } else { M::load(a, row, place(i)) };
+            let operands = if let Some(early) = early { early[i].0 } else { M::load(a, row, place(i)) };
             S::round(M::apply(modulation, M::hold(modulation, operands), d[i].map(|d| d * rstd)))
         });
-        store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, |i| S::load(a, place(i)), rounded);
+        let operands = |i: usize| if let Some(early) = early { early[i].1 } else { S::load(a, place(i)) };
+        store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, operands, rounded);
     }
     pad_rows::<S, WARPS>(a, team, row);
 }
@@ -68,95 +70,79 @@ const DEPTH: u32 = 3;
 #[inline(always)]
 pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize>(a: &RowArguments) {
     const { assert!(M::SHARED_BY_ROWS, "a stream holds one modulation for all its rows") };
+    const { assert!(!S::TABLE && !S::PADS_ROWS, "a stream has room for its ring only, and no rows past the last") };
     let team = Team::<WARPS>::here(a);
     ptx::wait_for_previous_grid();
     ptx::release_next_grid();
     let mut row = team.first_row;
-    let mut stage = 0;
+    let place = |i| team.place(i, FULL, a.dim);
+    // The first row and the operands first: the rows after it would hold them up by the time that they take to arrive.
+    stage_row::<WARPS, CHUNKS>(a, team, row, 0, place);
+    let modulation = M::begin(a);
+    let scalars = S::begin(a, team.table());
+    let loaded: [_; CHUNKS] = from_fn(|i| M::load(a, 0, place(i)));
+    // Three chunks leave registers for the sink's operands; two would lose a fifth of the warps to them, four would spill.
+    let kept: Option<[_; CHUNKS]> = if CHUNKS == 3 { Some(from_fn(|i| S::load(a, place(i)))) } else { None };
+    let mut stage = 1;
     while stage < DEPTH {
-        stage_row::<WARPS, CHUNKS, FULL>(a, team, row + stage * team.stride, stage);
+        stage_row::<WARPS, CHUNKS>(a, team, row + stage * team.stride, stage, place);
         stage += 1;
     }
-    let place = |i| team.place(i, FULL, a.dim);
-    let modulation = M::begin(a);
-    let loaded: [_; CHUNKS] = from_fn(|i| (M::load(a, 0, place(i)), S::load(a, place(i))));
-    let sink = S::prepare(S::begin(a, team.table()));
-    let held = loaded.map(|(m, s)| (M::hold(modulation, m), s));
-    if S::TABLE && !team.spans_warps() {
-        sync_threads();
-    }
     let dim = a.dim as f32;
+    wait::<{ DEPTH - 1 }>();
+    let sum = row_sum(&staged_row::<WARPS, CHUNKS>(team, 0));
+    let mut row_mean = mean(row_total(sum, team, 1), dim, a.inv_dim);
+    let sink = S::prepare(scalars);
+    let held = loaded.map(|operands| M::hold(modulation, operands));
     stage = 0;
-    let sum = row_sum(&staged_row::<WARPS, CHUNKS, FULL>(a, team, row, stage));
-    let mut row_mean = mean(row_totals([sum], team, 1)[0], dim, a.inv_dim);
     let mut buffer = 0;
     while row < a.rows {
-        let (d, squares) = deviations(&read_staged::<WARPS, CHUNKS>(team, stage, place), row_mean, place);
+        let (d, squares) = deviations(&staged_row::<WARPS, CHUNKS>(team, stage), row_mean, place);
         let next_stage = if stage + 1 == DEPTH { 0 } else { stage + 1 };
-        let next_sum = row_sum(&staged_row::<WARPS, CHUNKS, FULL>(a, team, row + team.stride, next_stage));
-        let [squares, sum] = row_totals([squares, next_sum], team, buffer);
-        stage_row::<WARPS, CHUNKS, FULL>(a, team, row + DEPTH * team.stride, stage);
+        wait::<{ DEPTH - 2 }>();
+        let next_sum = row_sum(&staged_row::<WARPS, CHUNKS>(team, next_stage));
+        let [squares, sum] = two_row_totals([squares, next_sum], team, buffer);
+        stage_row::<WARPS, CHUNKS>(a, team, row + DEPTH * team.stride, stage, place);
         row_mean = mean(sum, dim, a.inv_dim);
         let rstd = rstd(squares, a.inv_dim, a.eps);
-        let rounded: [_; CHUNKS] = from_fn(|i| S::round(M::apply(modulation, held[i].0, d[i].map(|d| d * rstd))));
-        store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, |i| held[i].1, rounded);
+        let rounded: [_; CHUNKS] = from_fn(|i| S::round(M::apply(modulation, held[i], d[i].map(|d| d * rstd))));
+        let operands = |i| if let Some(kept) = kept { kept[i] } else { S::load(a, place(i)) };
+        store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, operands, rounded);
         row += team.stride;
         stage = next_stage;
         buffer ^= 1;
     }
-    pad_rows::<S, WARPS>(a, team, row);
 }
 
-/// Starts copying this thread's chunks of `row`, if it exists, into stage `stage` of the ring.
+/// Starts copying this thread's chunks of `row` into stage `stage` of the ring; zeros where the row or the chunk does not exist.
 #[inline(always)]
-fn stage_row<const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
+fn stage_row<const WARPS: u32, const CHUNKS: usize>(
     a: &RowArguments,
     team: Team<WARPS>,
     row: u32,
     stage: u32,
+    place: impl Fn(usize) -> Aligned,
 ) {
     let x_row = row_address(a.x, row, a.dim * 2);
     let mut i = 0;
     while i < CHUNKS {
-        let place = team.place(i, FULL, a.dim);
-        if row < a.rows && place.exists {
-            // SAFETY: inside x, and a slot of this thread in the ring; read only after `wait`.
-            unsafe {
-                team.shared.copy_async(team.ring(stage * CHUNKS as u32 + i as u32), x_row + place.chunk as u64 * 16)
-            };
-        }
+        let place = place(i);
+        let bytes = if row < a.rows && place.exists { 16 } else { 0 };
+        let slot = team.ring(stage * CHUNKS as u32 + i as u32);
+        // SAFETY: inside x where bytes are read, and a slot of this thread in the ring; read only after `wait`.
+        unsafe { team.shared.copy_async(slot, x_row + place.chunk as u64 * 16, bytes) };
         i += 1;
     }
     commit();
 }
 
-/// Waits for stage `stage`, the oldest but one in flight, and reads it; nothing if the row does not exist.
-#[inline(always)]
-fn staged_row<const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
-    a: &RowArguments,
-    team: Team<WARPS>,
-    row: u32,
-    stage: u32,
-) -> [[u32; 4]; CHUNKS] {
-    wait::<{ DEPTH - 2 }>();
-    read_staged(team, stage, |i| {
-        let mut place = team.place(i, FULL, a.dim);
-        place.exists &= row < a.rows;
-        place
-    })
-}
-
 /// This thread's chunks of stage `stage`, whose copies have arrived.
 #[inline(always)]
-fn read_staged<const WARPS: u32, const CHUNKS: usize>(
-    team: Team<WARPS>,
-    stage: u32,
-    place: impl Fn(usize) -> Aligned,
-) -> [[u32; 4]; CHUNKS] {
+fn staged_row<const WARPS: u32, const CHUNKS: usize>(team: Team<WARPS>, stage: u32) -> [[u32; 4]; CHUNKS] {
     from_fn(|i| {
         let slot = team.ring(stage * CHUNKS as u32 + i as u32);
         // SAFETY: a slot of this thread that a finished copy has filled.
-        if place(i).exists { unsafe { team.shared.read_4(slot) }.map(f32::to_bits) } else { [0; 4] }
+        unsafe { team.shared.read_4(slot) }.map(f32::to_bits)
     })
 }
 
@@ -168,9 +154,9 @@ fn statistics<const WARPS: u32, const CHUNKS: usize>(
     team: Team<WARPS>,
     place: impl Fn(usize) -> Aligned,
 ) -> ([[f32; 8]; CHUNKS], f32) {
-    let [sum] = row_totals([row_sum(x)], team, 0);
+    let sum = row_total(row_sum(x), team, 0);
     let (d, squares) = deviations(x, mean(sum, a.dim as f32, a.inv_dim), place);
-    let [squares] = row_totals([squares], team, 1);
+    let squares = row_total(squares, team, 1);
     (d, rstd(squares, a.inv_dim, a.eps))
 }
 

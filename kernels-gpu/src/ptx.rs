@@ -135,10 +135,10 @@ pure_instruction!(/// `1/a`, correctly rounded.
     reciprocal(a: f32 as reg32) -> f32 as reg32 = "rcp.rn.f32 {r}, {a};");
 pure_instruction!(/// `a/b`, correctly rounded.
     divide(a: f32 as reg32, b: f32 as reg32) -> f32 as reg32 = "div.rn.f32 {r}, {a}, {b};");
-pure_instruction!(/// `a·b`, rounded up.
-    mul_up(a: f32 as reg32, b: f32 as reg32) -> f32 as reg32 = "mul.rp.f32 {r}, {a}, {b};");
 pure_instruction!(/// Two f32 to packed bf16, nearest even, NaN to 0x7FFF; `high` lands in the upper half.
     bf16x2(high: f32 as reg32, low: f32 as reg32) -> u32 as reg32 = "cvt.rn.bf16x2.f32 {r}, {high}, {low};");
+pure_instruction!(/// Two f32 to packed f16, nearest even; `high` lands in the upper half.
+    f16x2(high: f32 as reg32, low: f32 as reg32) -> u32 as reg32 = "cvt.rn.f16x2.f32 {r}, {high}, {low};");
 pure_instruction!(/// Larger of two packed bf16, NaN if either is.
     max_nan_bf16x2(a: u32 as reg32, b: u32 as reg32) -> u32 as reg32 = "max.NaN.bf16x2 {r}, {a}, {b};");
 pure_instruction!(/// Smaller of two packed bf16.

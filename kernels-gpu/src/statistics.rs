@@ -1,6 +1,6 @@
 //! Row statistics: the only reduction of the project (contract section 1).
 //!
-//! A thread is a virtual lane. [`row_totals`] finishes the tree: over shared memory with one barrier when warps share the row,
+//! A thread is a virtual lane. [`row_total`] finishes the tree: over shared memory with one barrier when warps share the row,
 //! then the butterfly. Every thread gets the total.
 use crate::ptx::{divide, fma, reciprocal, sqrt};
 use crate::team::Team;
@@ -24,53 +24,91 @@ pub fn chunk_squares([mut even, mut odd]: [f32; 2], d: [f32; 8]) -> [f32; 2] {
     [even, odd]
 }
 
-/// Adds the virtual lanes of `N` quantities together, one lane a thread, in exchange buffer `buffer` (0 or 1).
+/// The total of a quantity of which each thread holds a virtual lane; exchange buffer `buffer` (0 or 1).
 ///
 /// Consecutive reductions use different buffers, so one barrier each suffices: a thread that writes a buffer again has passed
 /// the barrier of the other, before which every thread had read.
 #[inline(always)]
-pub fn row_totals<const N: usize, const WARPS: u32>(lanes: [f32; N], team: Team<WARPS>, buffer: u32) -> [f32; N] {
-    let mut totals = if team.spans_warps() { add_groups(lanes, team, team.exchange(buffer)) } else { lanes };
+pub fn row_total<const WARPS: u32>(lane: f32, team: Team<WARPS>, buffer: u32) -> f32 {
+    let mut total = lane;
+    if team.spans_warps() {
+        let shared = team.exchange(buffer);
+        write_lane(shared, team, 0, lane);
+        sync_threads();
+        total = add_groups(shared, team, 0, team.thread & 31);
+    }
     let mut step = 16;
     while step > 0 {
         // Lanes past a smaller team hold nothing: +0.
         if step < team.threads() {
-            totals = totals.map(|total| total + shuffle_xor_f32(total, step));
+            total += shuffle_xor_f32(total, step);
         }
         step /= 2;
     }
-    totals
+    total
 }
 
-/// Lanes `l, l+32, l+64, ..` of each quantity, added in that order, for the `l` of this thread.
+/// Two totals at once, for teams of a warp and more. Both lanes of a butterfly's pair compute the same sum, so the lower half
+/// of a warp finishes the first total and the upper half the second: 12 additions and shuffles instead of 20.
 #[inline(always)]
-fn add_groups<const N: usize, const WARPS: u32>(lanes: [f32; N], team: Team<WARPS>, shared: SharedArray) -> [f32; N] {
-    let groups = team.threads() >> 5;
-    // The lanes that are added lie side by side, so a thread reads four with one access.
-    let words = |n: usize| n as u32 * team.threads() + (team.thread & 31) * groups;
-    let mut n = 0;
-    while n < N {
-        // SAFETY: below N·32·groups, the room of a buffer; written by this thread alone.
-        unsafe { shared.write(words(n) + (team.thread >> 5), lanes[n]) };
-        n += 1;
+pub fn two_row_totals<const WARPS: u32>([first, second]: [f32; 2], team: Team<WARPS>, buffer: u32) -> [f32; 2] {
+    let (lane, upper) = (team.thread & 15, team.thread >> 4 & 1);
+    let mut total = if team.spans_warps() {
+        let shared = team.exchange(buffer);
+        write_lane(shared, team, 0, first);
+        write_lane(shared, team, 1, second);
+        sync_threads();
+        add_groups(shared, team, upper, lane) + add_groups(shared, team, upper, lane + 16)
+    } else {
+        let (kept, given) = if upper == 0 { (first, second) } else { (second, first) };
+        kept + shuffle_xor_f32(given, 16)
+    };
+    let mut step = 8;
+    while step > 0 {
+        total += shuffle_xor_f32(total, step);
+        step /= 2;
     }
-    sync_threads();
-    core::array::from_fn(|n| {
-        if groups == 2 {
-            // SAFETY: as above; the barrier ordered the writes of all warps before.
-            let [a, b] = unsafe { shared.read_2(words(n)) };
-            return a + b;
-        }
-        // SAFETY: as above; `groups` is 4 or 8.
-        let [a, b, c, d] = unsafe { shared.read_4(words(n)) };
-        let mut total = a + b + c + d;
-        if groups == 8 {
-            // SAFETY: as above.
-            let [e, f, g, h] = unsafe { shared.read_4(words(n) + 4) };
-            total = total + e + f + g + h;
-        }
-        total
-    })
+    let other = shuffle_xor_f32(total, 16);
+    if upper == 0 { [total, other] } else { [other, total] }
+}
+
+/// Word of lane `32·group + lane` of a quantity. Up to four lanes that are added lie side by side, so a thread reads them
+/// with one access and without bank conflicts.
+#[inline(always)]
+fn word<const WARPS: u32>(team: Team<WARPS>, quantity: u32, group: u32, lane: u32) -> u32 {
+    let groups = team.threads() >> 5;
+    let side_by_side = if groups < 4 { groups } else { 4 };
+    let plane = quantity * (groups / side_by_side) + group / side_by_side;
+    (plane * 32 + lane) * side_by_side + group % side_by_side
+}
+
+/// Puts this thread's lane of a quantity where [`add_groups`] finds it after a barrier.
+#[inline(always)]
+fn write_lane<const WARPS: u32>(shared: SharedArray, team: Team<WARPS>, quantity: u32, value: f32) {
+    let at = word(team, quantity, team.thread >> 5, team.thread & 31);
+    // SAFETY: below 64·groups, the room of a buffer; written by this thread alone.
+    unsafe { shared.write(at, value) };
+}
+
+/// Lanes `lane, lane+32, lane+64, ..` of a quantity, added in that order.
+#[inline(always)]
+fn add_groups<const WARPS: u32>(shared: SharedArray, team: Team<WARPS>, quantity: u32, lane: u32) -> f32 {
+    let groups = team.threads() >> 5;
+    let at = word(team, quantity, 0, lane);
+    if groups == 2 {
+        // SAFETY: inside the buffer; the barrier ordered the writes of all warps before.
+        let [a, b] = unsafe { shared.read_2(at) };
+        return a + b;
+    }
+    // SAFETY: as above; `groups` is 4 or 8.
+    let [a, b, c, d] = unsafe { shared.read_4(at) };
+    let total = a + b + c + d;
+    if groups == 4 {
+        return total;
+    }
+    // SAFETY: as above; the quantity's second plane.
+    let [e, f, g, h] = unsafe { shared.read_4(at + 128) };
+    total + e + f + g + h
 }
 
 /// `sum / f32(D)`, correctly rounded, by Markstein's theorem: the product with the rounded reciprocal, its exact remainder

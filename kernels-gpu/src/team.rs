@@ -84,10 +84,11 @@ impl<const WARPS: u32> Team<WARPS> {
         if WARPS > 1 { 32 * WARPS } else { block_dim_x() }
     }
 
-    /// Word of the ring that stages rows ahead: slot `slot` of this thread. Slots of one index lie side by side.
+    /// Word of the ring that stages rows ahead, in place of the table: slot `slot` of this thread. Slots of one index lie side
+    /// by side.
     #[inline(always)]
     pub fn ring(self, slot: u32) -> u32 {
-        2 * EXCHANGE + Table::WORDS as u32 + (slot * self.block() + thread_idx_x()) * 4
+        2 * EXCHANGE + (slot * self.block() + thread_idx_x()) * 4
     }
 
     /// Chunk number `i` of this thread, of which every row of the shape class has the first `full`.

@@ -102,7 +102,8 @@ fn every_shape_class() {
         if sanitizer() {
             continue; // thousands of rows each
         }
-        for dim in [16, 128, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144].into_iter().filter(|dim| *dim % divisor == 0)
+        for dim in
+            [16, 128, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192].into_iter().filter(|dim| *dim % divisor == 0)
         {
             let rows = many_rows(&call, dim as u32) as usize;
             check(&gpu, &stream, &Problem { call, rows, dim, chunks: 2, kind: Kind::Normal, seed: random.bits() }, 0);
@@ -114,7 +115,8 @@ fn every_shape_class() {
 fn many_rows(call: &Call, dim: u32) -> u32 {
     let request = |rows| Request {
         nvfp4: call.operator.sink() == SinkKind::Nvfp4,
-        rows_share_modulation: call.operator.modulation().is_shared_by_rows(),
+        streams: call.operator.has_streams(),
+        column_operand: call.operator.sink() == SinkKind::AwqFp8,
         rows,
         dim,
         aligned: true,

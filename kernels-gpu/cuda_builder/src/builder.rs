@@ -1,10 +1,9 @@
 //! `CudaBuilder`, the part of the published crate's interface that this workspace uses.
 
 use crate::arch::NvvmArch;
-use crate::compile::Job;
+use crate::compile::{Job, Ptx};
 use crate::compiler::Compiler;
 use crate::error::{CudaBuilderError, Result};
-use crate::ptx;
 use crate::targets::TargetList;
 use crate::workspace::target_dir;
 use std::path::{Path, PathBuf};
@@ -64,14 +63,12 @@ impl CudaBuilder {
     pub fn build(self) -> Result<PathBuf> {
         println!("cargo:rerun-if-changed={}", self.path_to_crate.display());
         let built = self.compile()?;
-        let Some(destination) = self.ptx_file_copy_path else { return Ok(built) };
-        let copied =
-            std::fs::read_to_string(&built).and_then(|text| std::fs::write(&destination, ptx::normalise(&text)));
-        copied.map_err(CudaBuilderError::FailedToCopyPtxFile)?;
+        let Some(destination) = self.ptx_file_copy_path else { return Ok(built.path) };
+        std::fs::write(&destination, built.text).map_err(CudaBuilderError::FailedToCopyPtxFile)?;
         Ok(destination)
     }
 
-    fn compile(&self) -> Result<PathBuf> {
+    fn compile(&self) -> Result<Ptx> {
         let missing = |_| CudaBuilderError::CratePathDoesntExist(self.path_to_crate.clone());
         let device_crate = self.path_to_crate.canonicalize().map_err(missing)?;
         let list = TargetList::read(&device_crate.join("targets.toml"))?;
@@ -84,6 +81,6 @@ impl CudaBuilder {
             target_dir: &target_dir(&device_crate, 0),
             build_args: &self.build_args,
         };
-        job.run().map(|(path, _)| path)
+        job.ptx()
     }
 }

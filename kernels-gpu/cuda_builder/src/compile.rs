@@ -2,6 +2,7 @@
 
 use crate::compiler::{Compiler, clean_environment};
 use crate::error::{CudaBuilderError, Result};
+use crate::ptx;
 use crate::targets::{Target, TargetList};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -37,9 +38,19 @@ pub(crate) struct Job<'a> {
     pub build_args: &'a [String],
 }
 
+/// What a compilation gives.
+pub(crate) struct Ptx {
+    /// The compiler's file.
+    pub path: PathBuf,
+    /// The PTX as it is shipped.
+    pub text: String,
+    /// What the compiler had to say.
+    pub warnings: String,
+}
+
 impl Job<'_> {
-    /// Compiles, and gives the PTX file and the compiler's warnings.
-    pub fn run(&self) -> Result<(PathBuf, String)> {
+    /// Gives the compiler's PTX file and its warnings.
+    fn run(&self) -> Result<(PathBuf, String)> {
         let output = self.command().output().map_err(|source| {
             let program = self.compiler.cargo.clone();
             CudaBuilderError::Spawn { program, source }
@@ -49,6 +60,15 @@ impl Job<'_> {
             return Err(CudaBuilderError::BuildFailed { target: self.target.name.clone(), messages });
         }
         Ok((self.assembly()?, messages))
+    }
+
+    /// Compiles, and gives the normalised PTX with the list's register limits.
+    pub fn ptx(&self) -> Result<Ptx> {
+        let (path, warnings) = self.run()?;
+        let text = std::fs::read_to_string(&path).map_err(|e| CudaBuilderError::file(&path, e))?;
+        let limit = |entry: &str| self.list.register_limit(entry, self.target);
+        let text = ptx::limit_registers(&ptx::normalise(&text), limit);
+        Ok(Ptx { path, text, warnings })
     }
 
     fn command(&self) -> Command {

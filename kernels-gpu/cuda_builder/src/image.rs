@@ -1,7 +1,7 @@
 //! One target's images: compile, assemble, audit, compress.
 
 use crate::audit::{audit_ptx, audit_resources, audit_target, count};
-use crate::compile::Job;
+use crate::compile::{Job, Ptx};
 use crate::digest::sha256_hex;
 use crate::error::{CudaBuilderError, Result};
 use crate::manifest::{Entry, File, Image};
@@ -24,9 +24,7 @@ pub(crate) struct Built {
 
 /// Builds the images of one target into a folder, and leaves them uncompressed in another if one is given.
 pub(crate) fn build(job: &Job<'_>, ptxas: &Ptxas, folder: &Path, dump: Option<&Path>) -> Result<Built> {
-    let (assembly, warnings) = job.run()?;
-    let text = std::fs::read_to_string(&assembly).map_err(|e| CudaBuilderError::file(&assembly, e))?;
-    let text = ptx::normalise(&text);
+    let Ptx { text, warnings, .. } = job.ptx()?;
     keep(dump, &format!("{}.ptx", job.target.name), text.as_bytes())?;
     let (cubin, resources) = assemble(&job.target.name, ptxas, &text)?;
     keep(dump, &format!("{}.cubin", job.target.name), &cubin)?;

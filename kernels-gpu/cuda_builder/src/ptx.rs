@@ -25,6 +25,25 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
+/// Normalised PTX with a `.maxnreg` directive at every entry that `limit` gives a number for.
+pub fn limit_registers(ptx: &str, limit: impl Fn(&str) -> Option<u32>) -> String {
+    let mut out = String::with_capacity(ptx.len());
+    let mut pending = None;
+    for line in ptx.lines() {
+        if let Some((_, after)) = line.split_once(".entry ") {
+            pending = limit(after.split('(').next().unwrap_or_default());
+        }
+        if line.starts_with('{')
+            && let Some(registers) = pending.take()
+        {
+            out.push_str(&format!(".maxnreg {registers}\n"));
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
 /// A kernel entry and the statements of its body.
 #[derive(Debug)]
 pub struct Entry<'a> {
@@ -102,6 +121,15 @@ mod tests {
     #[test]
     fn comments_go_and_quotes_stay() {
         assert_eq!(normalise("a // b\n\n// c\n.pragma \"x//y\"; // z\n"), "a\n.pragma \"x//y\";\n");
+    }
+
+    #[test]
+    fn limits_stand_between_parameters_and_body() {
+        let text = normalise(TWO);
+        let limited = limit_registers(&text, |name| (name == "second").then_some(80));
+        assert_eq!(limited, text.replace("second()\n{", "second()\n.maxnreg 80\n{"));
+        assert_eq!(limit_registers(&text, |_| None), text);
+        assert_eq!(entries(&limited)[1].statements, ["ret"]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub struct TargetList {
     /// What is expected of an entry; the first rule that matches holds.
     #[serde(rename = "rule")]
     pub rules: Vec<Rule>,
+    /// Register limits; the first that matches holds.
+    #[serde(default)]
+    pub registers: Vec<RegisterLimit>,
 }
 
 /// One GPU architecture that images are built for.
@@ -53,6 +56,29 @@ pub struct Rule {
     pub wide_loads: bool,
 }
 
+/// The most registers that a thread of some entries may take.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegisterLimit {
+    /// The name of an entry, or a star and the end of names.
+    pub entry: String,
+    /// Registers.
+    pub limit: u32,
+    /// The targets that it holds for; all if there are none.
+    #[serde(default)]
+    pub targets: Vec<String>,
+}
+
+impl RegisterLimit {
+    fn is_for(&self, entry: &str, target: &Target) -> bool {
+        let named = match self.entry.strip_prefix('*') {
+            Some(end) => entry.ends_with(end),
+            None => entry == self.entry,
+        };
+        named && (self.targets.is_empty() || self.targets.contains(&target.name))
+    }
+}
+
 fn yes() -> bool {
     true
 }
@@ -78,6 +104,11 @@ impl TargetList {
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// The register limit of an entry, if it has one.
+    pub fn register_limit(&self, entry: &str, target: &Target) -> Option<u32> {
+        self.registers.iter().find(|rule| rule.is_for(entry, target)).map(|rule| rule.limit)
     }
 
     /// The rule of an entry.

@@ -40,6 +40,18 @@ impl SharedArray {
         }
     }
 
+    /// Writes words `index..index + 4`; `index` is a multiple of 4.
+    ///
+    /// # Safety
+    /// As [`Self::write`], for all four words.
+    #[inline(always)]
+    pub unsafe fn write_4(self, index: u32, [a, b, c, d]: [f32; 4]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            asm!("st.shared.v4.b32 [{p}], {{{a},{b},{c},{d}}};", p = in(reg32) self.0 + index * 4, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d, options(nostack))
+        }
+    }
+
     /// Reads word `index`.
     ///
     /// # Safety
@@ -84,16 +96,17 @@ impl SharedArray {
 }
 
 impl SharedArray {
-    /// Starts copying 16 bytes from global address `global` to words `index..index + 4`; [`commit`] and [`wait`] order it.
+    /// Starts copying `bytes` (at most 16) bytes from global address `global` to words `index..index + 4`, and zeros to the
+    /// rest of them; [`commit`] and [`wait`] order it.
     ///
     /// # Safety
-    /// The words exist, `index` is a multiple of 4, `global` is readable and 16-byte aligned, and nothing accesses the words
-    /// before [`wait`] has waited for the copy.
+    /// The words exist, `index` is a multiple of 4, `global` is 16-byte aligned with `bytes` readable bytes, and nothing
+    /// accesses the words before [`wait`] has waited for the copy.
     #[inline(always)]
-    pub unsafe fn copy_async(self, index: u32, global: u64) {
+    pub unsafe fn copy_async(self, index: u32, global: u64, bytes: u32) {
         // SAFETY: the caller's promise.
         unsafe {
-            asm!("cp.async.cg.shared.global [{p}], [{g}], 16;", p = in(reg32) self.0 + index * 4, g = in(reg64) global, options(nostack))
+            asm!("cp.async.cg.shared.global [{p}], [{g}], 16, {n};", p = in(reg32) self.0 + index * 4, g = in(reg64) global, n = in(reg32) bytes, options(nostack))
         }
     }
 }

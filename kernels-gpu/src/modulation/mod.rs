@@ -2,16 +2,14 @@
 //!
 //! A modulation owns `1 + scale` and the fma. Its vocabulary is the smallest the body needs: what a thread reads once
 //! ([`Modulation::prepare`]), what it reads for a chunk ([`Modulation::load`], issued early), and what it computes from both.
-mod broadcast;
 mod broadcast_fp8;
 mod none;
-mod per_token;
+mod scale_shift;
 mod table;
 
-pub use broadcast::Broadcast;
 pub use broadcast_fp8::BroadcastFp8;
 pub use none::NoAffine;
-pub use per_token::PerToken;
+pub use scale_shift::ScaleShift;
 pub use table::PerTokenTable;
 
 use crate::contract::abi::RowArguments;

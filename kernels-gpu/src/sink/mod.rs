@@ -18,7 +18,7 @@ use cuda_std::shared::SharedArray;
 /// Shared memory for a sink's look-up table, and the threads that fill it.
 #[derive(Clone, Copy)]
 pub struct Table {
-    /// [`Table::WORDS`] words.
+    /// [`Table::ENTRIES`] entries.
     pub words: SharedArray,
     /// Index of the thread among those that share the table.
     pub thread: u32,
@@ -27,8 +27,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// One word for each non-negative e4m3 byte.
-    pub const WORDS: usize = 128;
+    /// One for each non-negative e4m3 byte, of four words each.
+    pub const ENTRIES: u32 = 128;
 }
 
 /// One sink.

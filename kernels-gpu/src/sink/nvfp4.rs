@@ -21,7 +21,7 @@ pub struct Nvfp4<R>(PhantomData<R>);
 impl<R: Recipe> Sink for Nvfp4<R> {
     type Scalars = R::Constants;
     type Constants = R::Constants;
-    type Rounded = Rounded;
+    type Rounded = Rounded<R::Values>;
     type Operands = ();
     const TABLE: bool = R::TABLE;
     const PADS_ROWS: bool = true;
@@ -40,18 +40,24 @@ impl<R: Recipe> Sink for Nvfp4<R> {
     fn load<P: Place>(_: &RowArguments, _: P) {}
 
     #[inline(always)]
-    fn round(v: [f32; 8]) -> Rounded {
+    fn round(v: [f32; 8]) -> Rounded<R::Values> {
         let words =
             [ptx::bf16x2(v[4], v[0]), ptx::bf16x2(v[5], v[1]), ptx::bf16x2(v[6], v[2]), ptx::bf16x2(v[7], v[3])];
-        Rounded { words, amax: block_amax(words.map(magnitude)) }
+        let magnitudes = words.map(|word| word & 0x7fff_7fff);
+        Rounded { values: R::values(words, magnitudes), amax: block_amax(magnitudes) }
     }
 
     #[inline(always)]
-    fn store<P: Place>(a: &RowArguments, c: R::Constants, _: (), row: u32, place: P, Rounded { words, amax }: Rounded) {
+    fn store<P: Place>(
+        a: &RowArguments,
+        c: R::Constants,
+        _: (),
+        row: u32,
+        place: P,
+        Rounded { values, amax }: Rounded<R::Values>,
+    ) {
         let byte = R::scale_byte(c, amax);
-        let codes = R::codes(c, byte, words, words.map(magnitude));
-        let codes = if byte == 0 { 0 } else { codes };
-        let codes = if byte == NOT_A_NUMBER { 0x7777_7777 } else { codes };
+        let codes = R::codes(c, byte, values);
         place.store_nibbles(row_address(a.out, row, a.dim / 2), codes);
         if place.exists() && place.chunk().is_multiple_of(2) {
             let at = a.block_scales + swizzle::offset(row, place.chunk() / 2, a.column_groups);
@@ -82,21 +88,12 @@ impl<R: Recipe> Sink for Nvfp4<R> {
     }
 }
 
-/// Half a block: bf16 words that pair element k with k + 4, and the block's amax in both halves of a word.
+/// Half a block: its values as the recipe wants them, and the block's amax in both halves of a word.
 #[derive(Clone, Copy)]
-pub struct Rounded {
-    words: [u32; 4],
+pub struct Rounded<V> {
+    values: V,
     amax: u32,
 }
-
-/// Both bf16 of a word without their signs.
-#[inline(always)]
-fn magnitude(word: u32) -> u32 {
-    word & 0x7fff_7fff
-}
-
-/// The scale byte of a block that holds a NaN.
-const NOT_A_NUMBER: u32 = 0x7f;
 
 /// Largest magnitude of the block of 16 as bf16, in both halves of the word; NaN if any element is.
 #[inline(always)]

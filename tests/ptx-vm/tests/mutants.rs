@@ -49,7 +49,7 @@ const FP8_TABLE: &str = "ada_layer_norm_quant_fp8_ptok_table_bf16__w2v3";
 const FP8: &str = "ada_layer_norm_quant_fp8_bf16__w1v2";
 const FP8_ANY: &str = "layer_norm_no_affine_quant_fp8_static_bf16__any";
 const STREAM: &str = "ada_layer_norm_quant_fp8_bf16__w1v2s";
-const STREAM_WARPS: &str = "layer_norm_no_affine_quant_fp8_static_bf16__w2v3s";
+const STREAM_WARPS: &str = "ada_layer_norm_quant_fp8_bf16__w2v3s";
 const SM110: &str = "ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16_sm110__v1";
 const SM110_WARP: &str = "ada_layer_norm_quant_nvfp4_swizzled_bf16_sm110__w1v2";
 const SM120: &str = "layer_norm_no_affine_quant_nvfp4_swizzled_bf16_sm120__v1";
@@ -75,8 +75,10 @@ const MUTANTS: &[Mutant] = &[
     // Shuffles.
     ("sm_90",   TABLE,        "shfl.sync.bfly",           Nth(1),  To(", 8, 31", ", 4, 31")),
     ("sm_110a", TABLE_WARP,   "shfl.sync.bfly",           Nth(0),  To(", 16, 31", ", 1, 31")),
-    ("sm_80",   SM110,        "shfl.sync.bfly",           Before("mul.rp"), To(", 1, 31", ", 2, 31")), // amax of the other half block
+    ("sm_80",   SM110,        "shfl.sync.bfly",           Before("cvt.rn.f16x2"), To(", 1, 31", ", 2, 31")), // amax of the other half block
     ("sm_87",   TABLE,        "shfl.sync.bfly",           Nth(4),  To(", -1;", ", 65535;")),
+    ("sm_100a", STREAM_WARPS, "shfl.sync.bfly",           Nth(9),  To(", 16, 31", ", 8, 31")), // the other half's total
+    ("sm_90",   STREAM,       "shfl.sync.bfly",           Nth(5),  To(", 16, 31", ", 8, 31")), // two totals begin
     // Rounding.
     ("sm_90",   TABLE,        "cvt.rn.bf16x2.f32",        Nth(0),  To("cvt.rn", "cvt.rz")),
     ("sm_110a", TABLE,        "add.rn.f32",               Before("cvt.rn.f32.u32"), To("add.rn", "add.rp")), // the butterfly
@@ -97,15 +99,17 @@ const MUTANTS: &[Mutant] = &[
     ("sm_90",   FP8,          "cvt.rn.satfinite.e4m3x2",  Nth(0),  To("{l, h}", "{h, l}")),
     ("sm_120a", SIX,          "cvt.rn.bf16x2.f32",        Nth(0),  SwapLast),
     ("sm_110a", SM110,        ", 4146;",                  Nth(0),  To("4146", "12816")), // swaps no halves
-    ("sm_110a", SM110,        ", 30258;",                 Nth(0),  To("30258", "12918")),
+    ("sm_110a", SM110,        "cvt.rn.f16x2.f32",         Nth(0),  SwapLast),
     ("sm_90",   TE,           ", 4146;",                  Nth(0),  To("4146", "12562")),
     ("sm_110a", TE,           "cvt.rn.satfinite.e2m1x2",  Nth(0),  To("{t0, t1, t2, t3}", "{t1, t0, t2, t3}")),
     ("sm_120a", TE,           "cvt.rn.satfinite.e2m1x2",  Nth(0),  To("t3, %", "t2, %")),
     ("sm_110a", SM110,        "max.NaN.bf16x2",           Nth(0),  To("max.NaN", "max")),
     ("sm_90",   SM120,        "set.ge.u32.bf16x2",        Nth(0),  To("set.ge", "set.gt")),
     // Constants.
-    ("sm_100a", SM110,        ", 8388608;",               Nth(0),  To("8388608", "16777216")),
-    ("sm_90",   SM110,        ", 2097151;",               Nth(0),  To("2097151", "2097152")),
+    ("sm_100a", SM110,        "0f38800000",               Nth(0),  To("0f38800000", "0f39000000")), // 2^-14
+    ("sm_90",   SM110,        ", 16711935;",              Nth(0),  To("16711935", "16711936")), // half a code, ties down
+    ("sm_87",   SM110,        "65537",                    Nth(0),  To("65537", "1")), // ties of odd codes, in both halves
+    ("sm_90",   SM110,        "1152927002164985856",     Nth(0),  To("1152927002164985856", "1152921504606846976")),
     ("sm_90",   SM110,        "0f3E2AAAAB",               Nth(0),  To("0f3E2AAAAB", "0f3E2AAAA0")), // 1/6
     ("sm_120a", SM110,        ", 458759;",                Nth(0),  To("458759", "458755")),
     ("sm_80",   FP8,          "0f46800000",               Nth(0),  To("0f46800000", "0f46000000")), // subnormals of e4m3

@@ -6,7 +6,7 @@
 mod kernels;
 
 use adaln_vm::images::TARGETS;
-use adaln_vm::launches::{Alignment, stem, streams};
+use adaln_vm::launches::{Alignment, stem};
 use adaptive_layernorm_producers::Operator;
 use adaptive_layernorm_producers::contract::geometry::{Kind as ShapeKind, SHAPES};
 use adaptive_layernorm_producers::named::{Call, Data, Tensors};
@@ -47,7 +47,11 @@ fn every_image_has_every_entry() {
     let of_call = |call: Call| -> Vec<String> {
         let shapes: Vec<&str> = match call.operator {
             Operator::AdalnModulation6Bf16 => vec!["aligned", "any"],
-            _ => SHAPES.iter().filter(|s| s.kind != ShapeKind::Stream || streams(&call)).map(|s| s.name).collect(),
+            _ => SHAPES
+                .iter()
+                .filter(|s| s.kind != ShapeKind::Stream || call.operator.has_streams())
+                .map(|s| s.name)
+                .collect(),
         };
         shapes.into_iter().map(|shape| format!("{}__{shape}", stem(&call))).collect()
     };
@@ -170,7 +174,7 @@ fn zeros() {
 #[test]
 fn walking_teams() {
     let mut problems = Vec::new();
-    for call in calls().into_iter().filter(streams) {
+    for call in calls().into_iter().filter(|call| call.operator.has_streams()) {
         for (dim, rows) in [(264, 21), (768, 20), (1024, 7), (1304, 5), (2048, 6), (3072, 11), (4096, 5), (5120, 5)] {
             problems.push(Problem { call, rows, dim, chunks: 2, kind: Kind::Wide, seed: 77 });
         }

@@ -1,7 +1,6 @@
 //! The three NVFP4 recipes (contract section 3.3): scale byte and codes of a chunk.
 //!
-//! Words pair element k with k + 4. A block whose scale byte is 0 or whose amax is NaN is finished by the caller, so codes
-//! may be anything there. Each short form below is proved equal to the contract over every scale byte and every bf16.
+//! Words pair element k with k + 4. Each short form below is proved equal to the contract over every scale byte and every bf16.
 use crate::contract::abi::RowArguments;
 use crate::formats::{decode_magnitude, e4m3, high, low};
 use crate::ptx::{self, fma, permute, reciprocal};
@@ -12,17 +11,33 @@ use cuda_std::shared::SharedArray;
 pub trait Recipe {
     /// Device-resident scalars.
     type Constants: Copy;
+    /// A chunk of bf16 as [`codes`](Self::codes) wants it.
+    type Values: Copy;
     /// Whether [`begin`](Self::begin) fills the table.
     const TABLE: bool;
     /// Reads the scalars and fills the table.
     fn begin(arguments: &RowArguments, table: Table) -> Self::Constants;
-    /// Scale byte of a block whose amax, a bf16, stands in both halves of `amax`; 0x7F for NaN.
+    /// Scale byte of a block whose amax, a bf16, stands in both halves of `amax`; [`NOT_A_NUMBER`] for NaN.
     fn scale_byte(constants: Self::Constants, amax: u32) -> u32;
-    /// Eight nibbles, element 0 lowest, of a chunk whose scale byte is neither 0 nor NaN.
-    fn codes(constants: Self::Constants, byte: u32, words: [u32; 4], magnitudes: [u32; 4]) -> u32;
+    /// A chunk, given with and without its signs.
+    fn values(words: [u32; 4], magnitudes: [u32; 4]) -> Self::Values;
+    /// Eight nibbles, element 0 lowest. All are 0 for scale byte 0, and 7 for [`NOT_A_NUMBER`].
+    fn codes(constants: Self::Constants, byte: u32, values: Self::Values) -> u32;
+}
+
+/// The scale byte of a block that holds a NaN.
+const NOT_A_NUMBER: u32 = 0x7f;
+
+/// Magnitudes of a chunk, and its signs as bit 3 of their nibbles.
+#[derive(Clone, Copy)]
+pub struct SignMagnitude {
+    magnitudes: [u32; 4],
+    signs: u32,
 }
 
 const ONE_SIXTH: f32 = 1.0 / 6.0;
+
+const TWO_TO_MINUS_14: f32 = f32::from_bits((127 - 14) << 23);
 
 /// 2^-118: global scales are clamped to it from below (0, negative and NaN too) and to `f32::MAX` from above, so that no
 /// product with a finite amax is NaN.
@@ -32,13 +47,21 @@ const SMALLEST_GLOBAL_SCALE: f32 = f32::from_bits((127 - 118) << 23);
 pub struct FlashRtSm110;
 
 impl Recipe for FlashRtSm110 {
-    /// `1/dec(byte)` of every byte.
     type Constants = SharedArray;
+    type Values = SignMagnitude;
     const TABLE: bool = true;
 
     #[inline(always)]
     fn begin(_: &RowArguments, table: Table) -> SharedArray {
-        tabulate(table, |byte| reciprocal(decode_magnitude(byte)))
+        tabulate(table, |byte| {
+            let factor = reciprocal(decode_magnitude(byte)) * TWO_TO_MINUS_14;
+            // Fraction of the decoded scale's mantissa in eighths: byte 7 is 1.75·2^-7, the other subnormals are 1, 1.25 or 1.5.
+            let eighths = if byte >= 8 { byte & 7 } else { byte / 7 * 6 };
+            // 2^14 times what makes the factor larger; as bits, since a `match` becomes a table in global memory.
+            let above = (0x1000_0500_0000_0000_u64 >> (eighths * 8)) as u32 & 0xff;
+            let odd_up = if eighths == 6 { 0x0001_0001 } else { 0 };
+            [(factor * f32::from_bits(1.0_f32.to_bits() + (above << 9))).to_bits(), odd_up]
+        })
     }
 
     /// The product with `fl(1/6)` gives the byte of `max(amax/6, 1e-12)` for every bf16 amax.
@@ -47,20 +70,30 @@ impl Recipe for FlashRtSm110 {
         e4m3(high(amax) * ONE_SIXTH)
     }
 
-    /// `y·2^-126` makes e2m1's subnormal (y < 1) an f32 subnormal, so bits 22.. of the f32 are the code; rounding that product
-    /// up keeps "just above a tie" above it, and adding one less than half of bit 22 rounds ties toward zero.
     #[inline(always)]
-    fn codes(table: SharedArray, byte: u32, words: [u32; 4], magnitudes: [u32; 4]) -> u32 {
-        const TWO_TO_MINUS_126: f32 = f32::MIN_POSITIVE;
-        const HIGH_HALVES: u32 = 0x7632;
+    fn values(words: [u32; 4], magnitudes: [u32; 4]) -> SignMagnitude {
+        SignMagnitude { magnitudes, signs: signs(negative(words)) }
+    }
+
+    /// `y·2^-14` makes e2m1's subnormal (y < 1) an f16 subnormal, so bits 9.. of the f16 are the code, and adding one less than
+    /// half of bit 9 rounds ties toward zero.
+    ///
+    /// f16 is enough: a tie times a scale has 7 bits and v has 8, so what is not a tie is 2^-8 away from it, and a unit of f16
+    /// (2^-10 for y below 2) tells them apart. On a tie the contract's y, the product with a rounded reciprocal, lies above it
+    /// for three mantissas of the scale: with 1.625 for ties 1.75 and 3.5, with 1.875 for all but 0.25, and the table's factor
+    /// is larger by what takes just those a unit up; with 1.75 for 0.75, 1.75 and 3.5, which are ties to even.
+    #[inline(always)]
+    fn codes(table: SharedArray, byte: u32, SignMagnitude { magnitudes, signs }: SignMagnitude) -> u32 {
         /// Code 7 and every fraction bit below it.
-        const LARGEST: u32 = 0x01ff_01ff;
-        let inv = look_up(table, byte);
-        let code = |v: f32| ptx::mul_up(v * inv, TWO_TO_MINUS_126).to_bits() + 0x1f_ffff;
-        let [a, b, c, d] =
-            magnitudes.map(|m| ptx::min_bf16x2(permute(code(low(m)), code(high(m)), HIGH_HALVES), LARGEST));
-        let codes = a >> 6 & 0x0007_0007 | b >> 2 & 0x0070_0070 | (c << 2) & 0x0700_0700 | (d << 6) & 0x7000_7000;
-        codes | signs(negative(words))
+        const LARGEST: u32 = 0x0fff_0fff;
+        let [factor, odd_up, keep, set] = look_up(table, byte);
+        let factor = f32::from_bits(factor);
+        let [a, b, c, d] = magnitudes.map(|m| {
+            let y = ptx::f16x2(high(m) * factor, low(m) * factor);
+            ptx::min_bf16x2(y + 0x00ff_00ff + (y >> 9 & odd_up), LARGEST)
+        });
+        let codes = a >> 9 & 0x0007_0007 | b >> 5 & 0x0070_0070 | c >> 1 & 0x0700_0700 | (d << 3) & 0x7000_7000;
+        (codes | signs) & keep | set
     }
 }
 
@@ -69,6 +102,7 @@ pub struct FlashRtSm120;
 
 impl Recipe for FlashRtSm120 {
     type Constants = ();
+    type Values = SignMagnitude;
     const TABLE: bool = false;
 
     #[inline(always)]
@@ -84,7 +118,7 @@ impl Recipe for FlashRtSm120 {
         let byte = if rounded < 8 { 1 } else { rounded.min(0x7e) as u32 };
         // Infinity has no remainder (x is NaN, as a number beyond every code); NaN comes first in this ladder.
         if amax.is_nan() {
-            0x7f
+            NOT_A_NUMBER
         } else if amax == 0.0 {
             0
         } else {
@@ -92,9 +126,14 @@ impl Recipe for FlashRtSm120 {
         }
     }
 
+    #[inline(always)]
+    fn values(words: [u32; 4], magnitudes: [u32; 4]) -> SignMagnitude {
+        SignMagnitude { magnitudes, signs: signs(negative(words)) }
+    }
+
     /// Every threshold times the scale is a bf16, so `v` is compared with it directly, two lanes at a time.
     #[inline(always)]
-    fn codes(_: (), byte: u32, words: [u32; 4], magnitudes: [u32; 4]) -> u32 {
+    fn codes(_: (), byte: u32, SignMagnitude { magnitudes, signs }: SignMagnitude) -> u32 {
         // (1 + (b & 7)/8)·2^((b >> 3) - 7) as bf16, in both halves.
         let scale = ((byte << 4) + (120 << 7)) * 0x0001_0001;
         // Steps of a bf16 exponent: two down, one up, two up.
@@ -110,7 +149,9 @@ impl Recipe for FlashRtSm120 {
             let odd = odd ^ high ^ ptx::at_least_bf16x2(m, five);
             odd & 0x0001_0001 | above & 0x0002_0002 | high & 0x0004_0004
         });
-        (a + b * 16) + (c * 256 + d * 4096) | signs(negative(words))
+        let codes = (a + b * 16) + (c * 256 + d * 4096) | signs;
+        let codes = if byte == 0 { 0 } else { codes };
+        if byte == NOT_A_NUMBER { ALL_SEVEN } else { codes }
     }
 }
 
@@ -120,6 +161,10 @@ pub struct TransformerEngine;
 impl Recipe for TransformerEngine {
     /// `g · fl(1/6)`, and `min(1/(dec(byte)·(1/g)), FLT_MAX)` of every byte.
     type Constants = (f32, SharedArray);
+    #[cfg(hardware_e2m1)]
+    type Values = [u32; 4];
+    #[cfg(not(hardware_e2m1))]
+    type Values = SignMagnitude;
     const TABLE: bool = true;
 
     #[inline(always)]
@@ -128,7 +173,8 @@ impl Recipe for TransformerEngine {
         let g = if a.sink_scale == 0 { 1.0 } else { f32::from_bits(unsafe { ptx::load_32(a.sink_scale) }) };
         let g = g.max(SMALLEST_GLOBAL_SCALE).min(f32::MAX);
         let decode = reciprocal(g);
-        (g * ONE_SIXTH, tabulate(table, |byte| reciprocal(decode_magnitude(byte) * decode).min(f32::MAX)))
+        let inv = |byte| reciprocal(decode_magnitude(byte) * decode).min(f32::MAX);
+        (g * ONE_SIXTH, tabulate(table, |byte| [inv(byte).to_bits(), 0]))
     }
 
     #[inline(always)]
@@ -138,47 +184,67 @@ impl Recipe for TransformerEngine {
 
     #[cfg(hardware_e2m1)]
     #[inline(always)]
-    fn codes((_, table): Self::Constants, byte: u32, [a, b, c, d]: [u32; 4], _: [u32; 4]) -> u32 {
-        let inv = look_up(table, byte);
-        let y = |v: f32| v * inv;
-        ptx::e2m1x8(y(low(a)), y(low(b)), y(low(c)), y(low(d)), y(high(a)), y(high(b)), y(high(c)), y(high(d)))
+    fn values(words: [u32; 4], _: [u32; 4]) -> [u32; 4] {
+        words
+    }
+
+    #[cfg(hardware_e2m1)]
+    #[inline(always)]
+    fn codes((_, table): Self::Constants, byte: u32, [a, b, c, d]: [u32; 4]) -> u32 {
+        let [inv, _, keep, set] = look_up(table, byte);
+        let y = |v: f32| v * f32::from_bits(inv);
+        let codes =
+            ptx::e2m1x8(y(low(a)), y(low(b)), y(low(c)), y(low(d)), y(high(a)), y(high(b)), y(high(c)), y(high(d)));
+        codes & keep | set
+    }
+
+    #[cfg(not(hardware_e2m1))]
+    #[inline(always)]
+    fn values(words: [u32; 4], magnitudes: [u32; 4]) -> SignMagnitude {
+        SignMagnitude { magnitudes, signs: signs(words) }
     }
 
     /// The code curve is concave and piecewise linear: `min(2y, y + 2, y/2 + 4, 7)`. Each piece is rounded to an integer, ties to
     /// even, by the adder itself (2^23 has a last bit worth 1), and rounding commutes with the minimum.
     #[cfg(not(hardware_e2m1))]
     #[inline(always)]
-    fn codes((_, table): Self::Constants, byte: u32, words: [u32; 4], magnitudes: [u32; 4]) -> u32 {
+    fn codes((_, table): Self::Constants, byte: u32, SignMagnitude { magnitudes, signs }: SignMagnitude) -> u32 {
         const MAGIC: f32 = 8_388_608.0;
         const LOW_HALVES: u32 = 0x5410;
-        let inv = look_up(table, byte);
+        let [inv, _, keep, set] = look_up(table, byte);
         let code = |v: f32| {
-            let y = v * inv;
+            let y = v * f32::from_bits(inv);
             let pieces = fma(y, 2.0, MAGIC).to_bits().min((y + (MAGIC + 2.0)).to_bits());
             pieces.min(fma(y, 0.5, MAGIC + 4.0).to_bits()).min((MAGIC + 7.0).to_bits())
         };
         let [a, b, c, d] = magnitudes.map(|m| permute(code(low(m)), code(high(m)), LOW_HALVES));
-        (a + b * 16) + (c * 256 + d * 4096) | signs(words)
+        ((a + b * 16) + (c * 256 + d * 4096) | signs) & keep | set
     }
 }
 
-/// Fills the table with `value` of every non-negative byte.
+/// Every code of a block that holds a NaN.
+const ALL_SEVEN: u32 = 0x7777_7777;
+
+/// Fills the table with two words of the recipe for every non-negative byte, and the masks of [`Recipe::codes`]'s special bytes.
 #[inline(always)]
-fn tabulate(table: Table, value: impl Fn(u32) -> f32) -> SharedArray {
+fn tabulate(table: Table, value: impl Fn(u32) -> [u32; 2]) -> SharedArray {
     let mut byte = table.thread;
-    while byte < Table::WORDS as u32 {
-        // SAFETY: one of the table's words, written by this thread alone.
-        unsafe { table.words.write(byte, value(byte)) };
+    while byte < Table::ENTRIES {
+        let [a, b] = value(byte);
+        let keep = if byte == 0 || byte == NOT_A_NUMBER { 0 } else { u32::MAX };
+        let set = if byte == NOT_A_NUMBER { ALL_SEVEN } else { 0 };
+        // SAFETY: one of the table's entries, written by this thread alone.
+        unsafe { table.words.write_4(byte * 4, [a, b, keep, set].map(f32::from_bits)) };
         byte += table.threads;
     }
     table.words
 }
 
-/// The tabulated value of a byte below 128.
+/// The entry of a byte below 128.
 #[inline(always)]
-fn look_up(table: SharedArray, byte: u32) -> f32 {
-    // SAFETY: one of the table's words; the reductions of the row lie between its write and this read.
-    unsafe { table.read(byte) }
+fn look_up(table: SharedArray, byte: u32) -> [u32; 4] {
+    // SAFETY: one of the table's entries; the reductions of the row lie between its write and this read.
+    unsafe { table.read_4(byte * 4) }.map(f32::to_bits)
 }
 
 /// Words in which −0 is +0, so that their sign bits hold only for values below zero.

@@ -70,12 +70,6 @@ pub fn stem(call: &Call) -> String {
     }
 }
 
-/// Whether the operator has streams.
-pub fn streams(call: &Call) -> bool {
-    let (modulation, sink) = (call.operator.modulation(), call.operator.sink());
-    modulation.is_shared_by_rows() && matches!(sink, SinkKind::Fp8 | SinkKind::AwqFp8)
-}
-
 /// What the library launches.
 pub fn chosen(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Entry {
     if call.operator.sink() == SinkKind::SixBf16 {
@@ -98,7 +92,8 @@ pub fn launches(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Vec<E
 fn choose(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Launch {
     geometry::choose(&Request {
         nvfp4: call.operator.sink() == SinkKind::Nvfp4,
-        rows_share_modulation: call.operator.modulation().is_shared_by_rows(),
+        streams: call.operator.has_streams(),
+        column_operand: call.operator.sink() == SinkKind::AwqFp8,
         rows,
         dim,
         aligned: alignment == Alignment::Vector && dim.is_multiple_of(8),
@@ -130,7 +125,7 @@ fn wider_team(rows: u32, call: &Call, chosen: Launch) -> Option<Launch> {
 
 /// The stream of the same class, so few teams that they walk.
 fn walking(rows: u32, dim: u32, call: &Call, chosen: Launch) -> Option<Launch> {
-    if !streams(call) {
+    if !call.operator.has_streams() {
         return None;
     }
     let warps = sum_tree::warps(dim);
@@ -139,7 +134,6 @@ fn walking(rows: u32, dim: u32, call: &Call, chosen: Launch) -> Option<Launch> {
     };
     let shape = SHAPES.iter().find(same)?;
     let teams = rows.div_ceil(5);
-    // Three rows ahead of one chunk of four words each, behind the exchange buffers.
-    let shared_bytes = chosen.shared_bytes + 3 * 16 * shape.chunks * chosen.block;
+    let shared_bytes = shape.shared_bytes(chosen.block);
     Some(Launch { shape, grid: teams.div_ceil(chosen.block / chosen.team), shared_bytes, ..chosen })
 }
