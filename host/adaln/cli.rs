@@ -6,7 +6,7 @@ use adaptive_layernorm_producers::{Nvfp4Recipe, Operator};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
-/// LayerNorm, adaptive modulation and FP8 or NVFP4 quantisation in one pass, the same bytes on every GPU and on the CPU.
+/// LayerNorm, adaptive modulation and FP8 or NVFP4 quantisation in one kernel, the same bytes on every GPU and on the CPU.
 #[derive(Debug, Parser)]
 #[command(name = "adaln", version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {

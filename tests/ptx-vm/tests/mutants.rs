@@ -65,7 +65,7 @@ const MUTANTS: &[Mutant] = &[
     ("sm_87",   TABLE,        "st.shared.b32",            Nth(0),  Drop),
     ("sm_80",   TABLE,        ", 2048;",                  Every,   To(", 2048;", ", 0;")), // one exchange buffer for both reductions
     ("sm_90",   SM110_WARP,   "bar.sync",                 Nth(0),  Drop),                  // behind the table's stores
-    ("sm_120a", SM110_WARP,   "st.shared.b32",            Nth(0),  Drop),
+    ("sm_120a", SM110_WARP,   "st.shared.v4.b32",         Nth(0),  Drop),
     ("sm_89",   STREAM,       "cp.async.wait_group",      Nth(0),  Drop),
     ("sm_120a", STREAM,       "cp.async.wait_group",      Nth(1),  Drop),
     ("sm_87",   STREAM_WARPS, "cp.async.wait_group",      Nth(1),  To("wait_group 1", "wait_group 2")),
@@ -113,7 +113,7 @@ const MUTANTS: &[Mutant] = &[
     ("sm_90",   SM110,        "0f3E2AAAAB",               Nth(0),  To("0f3E2AAAAB", "0f3E2AAAA0")), // 1/6
     ("sm_120a", SM110,        ", 458759;",                Nth(0),  To("458759", "458755")),
     ("sm_80",   FP8,          "0f46800000",               Nth(0),  To("0f46800000", "0f46000000")), // subnormals of e4m3
-    ("sm_80",   FP8_TABLE,    "bfe.u32",                  Nth(0),  To(", 20, 1;", ", 19, 1;")),
+    ("sm_80",   FP8_TABLE,    "bfe.u32",                  Nth(1),  To(", 20, 1;", ", 19, 1;")),
     ("sm_87",   FP8,          ", 1138753536;",            Nth(0),  To("1138753536", "1139802112")), // 448
     ("sm_89",   SM120_TABLE,  ", 1086;",                  Nth(0),  To("1086", "1087")),
     ("sm_90",   SM110,        "2004318071",               Nth(0),  To("2004318071", "1985442679")), // codes of a NaN block
@@ -123,8 +123,8 @@ const MUTANTS: &[Mutant] = &[
     ("sm_90",   TABLE,        "st.global.v4.b32",         Nth(1),  Drop),
     ("sm_90",   SM110,        "st.global.u8",             Nth(1),  Drop),                           // a pad column
     ("sm_110a", SM110,        "st.global.u8",             Nth(0),  To("st.global.u8", "st.global.u16")),
-    ("sm_90",   SM110,        ", 512;",                   Nth(0),  To(", 512;", ", 256;")),         // the scale layout
-    ("sm_80",   TABLE,        "shr.u32",                  Before("bar.sync"), To(", 5;", ", 4;")),  // the warp's number
+    ("sm_90",   SM110,        ", 512;",                   Nth(2),  To(", 512;", ", 256;")),         // the scale layout
+    ("sm_80",   TABLE,        "bfe.u32",                  Before("bar.sync"), To(", 5, 1;", ", 4, 1;")), // the warp's number
     ("sm_90",   FP8_ANY,      "setp.ge.u32",              Nth(0),  To("setp.ge", "setp.gt")),
     ("sm_87",   SIX,          "setp.ge.u32",              Nth(0),  To("setp.ge", "setp.gt")),
     ("sm_100a", FP8_ANY,      "setp.lt.u32",              Nth(5),  To("setp.lt", "setp.le")),
