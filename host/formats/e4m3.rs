@@ -44,11 +44,13 @@ impl E4m3 {
         let magnitude = bits & 0x7fff_ffff;
         // Compared as integers, so infinities and NaN saturate as well; NaN is put back at the end.
         let saturated = if magnitude > LARGEST { LARGEST } else { magnitude };
-        // Normal codes: to three mantissa bits, ties to even, and another bias.
-        let normal = (saturated + 0x7_ffff + (saturated >> 20 & 1)).wrapping_sub(BIAS_STEP) >> 20;
-        // Subnormal codes: the last bit of 2^14 is worth 2^-9, so the adder rounds to the code.
-        let subnormal = (f32::from_bits(saturated) + 16384.0).to_bits() & 0xf;
-        let code = if saturated < SMALLEST_NORMAL { subnormal } else { normal };
+        // 2^20 times the power of two below the value, or below 2^-6 for subnormal codes: its last bit is worth a step of the codes
+        // there, so the adder rounds to steps, ties to even.
+        let exponent = saturated & INFINITY;
+        let exponent = if exponent > SMALLEST_NORMAL { exponent } else { SMALLEST_NORMAL };
+        let magic = exponent + (20 << 23);
+        let steps = (f32::from_bits(saturated) + f32::from_bits(magic)).to_bits() - magic;
+        let code = steps + (exponent >> 20) - (SMALLEST_NORMAL >> 20);
         let signed = code | bits >> 24 & 0x80;
         Self(if magnitude > INFINITY { 0x7f } else { signed as u8 })
     }
@@ -80,8 +82,6 @@ const LARGEST: u32 = 0x43e0_0000;
 const SMALLEST_NORMAL: u32 = 0x3c80_0000;
 /// Bits of infinity.
 const INFINITY: u32 = 0x7f80_0000;
-/// 127 − 7 exponents.
-const BIAS_STEP: u32 = 120 << 23;
 
 impl From<E4m3> for f32 {
     fn from(value: E4m3) -> f32 {
