@@ -5,7 +5,7 @@ use crate::targets::{Kind, Rule, Target, TargetList};
 
 fn list() -> TargetList {
     let rule = |entry: &str, barriers, wide_loads| Rule { entry: entry.to_owned(), barriers, wide_loads };
-    TargetList { targets: vec![], rules: vec![rule("generic", 1, false), rule("", 1, true)] }
+    TargetList { targets: vec![], registers: vec![], rules: vec![rule("generic", 1, false), rule("", 1, true)] }
 }
 
 /// An entry that passes, with more statements put in.
@@ -92,7 +92,7 @@ fn spills_and_stack_are_found() {
 #[test]
 fn an_empty_module_and_an_unmatched_entry_are_found() {
     assert_eq!(audit_ptx(".version 7.0\n", &list()), ["there is no entry"]);
-    let no_rules = TargetList { targets: vec![], rules: vec![] };
+    let no_rules = TargetList { targets: vec![], registers: vec![], rules: vec![] };
     assert_eq!(audit_ptx(&module("k", ""), &no_rules), ["k: no rule of the target list matches this entry"]);
 }
 

@@ -133,3 +133,20 @@ impl Kind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_limit_that_matches_holds() {
+        let text = "target = []\nrule = []\n[[registers]]\nentry = \"*v2s\"\nlimit = 80\n\
+                    [[registers]]\nentry = \"a__w1v2\"\nlimit = 64\ntargets = [\"sm_90\"]\n";
+        let list: TargetList = toml::from_str(text).expect("a list");
+        let target = |name: &str| Target { name: name.to_owned(), kind: Kind::Ptx, ptx: 70, cfg: vec![] };
+        assert_eq!(list.register_limit("a__w1v2s", &target("sm_87")), Some(80));
+        assert_eq!(list.register_limit("a__w1v2", &target("sm_90")), Some(64));
+        assert_eq!(list.register_limit("a__w1v2", &target("sm_87")), None);
+        assert_eq!(list.register_limit("b_a__w1v2", &target("sm_90")), None);
+    }
+}
