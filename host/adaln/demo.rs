@@ -81,6 +81,7 @@ pub fn calls(operator: Operator, recipes: &[Nvfp4Recipe]) -> Vec<Call> {
 }
 
 fn row(engine: &dyn Engine, call: &Call, extents: &Extents) -> Outcome<Vec<Cell>> {
+    extents.fit(call)?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     // Rows of N(0, 1) modulated by 0.5 N(0, 1) stay within 448 x 0.025 = 11.2.
     let mut source = Source { random: &mut random, values: Values::Normal, act_scale: 0.025, global_scale: None };

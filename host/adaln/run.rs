@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "OPERAND=TENSOR", value_parser = binding)]
     bind: Vec<(String, String)>,
     /// Added to the variance
-    #[arg(long, value_name = "E", default_value_t = 1e-5, allow_negative_numbers = true)]
+    #[arg(long, value_name = "E", default_value_t = 1e-5, allow_hyphen_values = true, value_parser = eps)]
     eps: f32,
     /// Chunk of temb and table that shifts
     #[arg(long, value_name = "I", default_value_t = 0)]
@@ -109,6 +109,12 @@ fn binding(text: &str) -> Result<(String, String), String> {
         Some((operand, tensor)) if !operand.is_empty() && !tensor.is_empty() => Ok((operand.into(), tensor.into())),
         _ => Err("expected OPERAND=TENSOR, for example x=hidden_states".to_owned()),
     }
+}
+
+/// A number that variances can be added to.
+fn eps(text: &str) -> Result<f32, String> {
+    let value: f32 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if value.is_finite() && value >= 0.0 { Ok(value) } else { Err("expected a finite number of at least 0".to_owned()) }
 }
 
 /// The bindings by operand, each of which the operator has.

@@ -2,6 +2,7 @@
 use crate::program::{ADA_FP8, Folder, adaln, refused, run, small};
 use adaptive_layernorm_producers::bf16;
 use adaptive_layernorm_producers::named::{Tensor, Tensors};
+use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -171,9 +172,21 @@ fn usage_errors_have_exit_code_2() {
 fn shapes_beyond_all_memory() {
     let folder = Folder::new();
     for shape in ["99999999999x65536", "4000000000x16384", "4294967295x16777216"] {
-        let command = ["--quiet", "bench", "--backend", "cpu", "--operator", ADA_FP8, "--shape", shape];
-        refused(&folder, &[], adaln(&command), &[shape, "of memory; choose a smaller shape"]);
+        for command in ["bench", "demo"] {
+            let command = ["--quiet", command, "--backend", "cpu", "--operator", ADA_FP8, "--shape", shape];
+            refused(&folder, &[], adaln(&command), &[shape, "of memory; choose a smaller shape"]);
+        }
     }
+}
+
+#[test]
+fn numbers_out_of_range() {
+    for eps in ["-1", "-1e-5", "nan", "inf", "1e50"] {
+        adaln(&["run", ADA_FP8, "--input", "a", "--output", "b", "--eps", eps])
+            .code(2)
+            .stderr(contains("expected a finite number of at least 0").and(contains(eps)));
+    }
+    adaln(&["check", "--cases", "0"]).code(2).stderr(contains("0 is not in 1.."));
 }
 
 #[test]

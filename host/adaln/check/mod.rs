@@ -19,7 +19,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// How many calls
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     cases: u64,
     /// Where the randomness begins; the same seed gives the same calls [default: another one each time]
     #[arg(long, value_name = "S")]
