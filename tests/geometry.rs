@@ -124,3 +124,27 @@ fn modulation6_has_a_block_for_each_row_and_part() {
     // CUDA's limit of a grid's first dimension is 2^31 - 1.
     assert!(geometry::modulation6_grid(geometry::MAX_ROWS) < 1 << 31);
 }
+
+/// A stream's grid is as large as what stays resident: with more registers a thread, a part of the rows would wait for a second round.
+#[test]
+fn every_block_of_a_stream_is_resident() {
+    const REGISTERS: u32 = 65_536;
+    for operator in row_operators().filter(|operator| operator.has_streams()) {
+        for dim in [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192] {
+            let column_operand = operator.sink() == SinkKind::AwqFp8;
+            let rows = geometry::MAX_ROWS;
+            let request =
+                Request { nvfp4: false, streams: true, column_operand, rows, dim, aligned: true, multiprocessors: 1 };
+            let launch = geometry::choose(&request);
+            if launch.shape.kind != Kind::Stream {
+                continue; // rows of one chunk a lane have none
+            }
+            let entry = format!("{operator}__{}", launch.shape.name);
+            for image in IMAGES {
+                let registers = image.entry(&entry).expect("an entry").registers.next_multiple_of(8);
+                let resident = registers * launch.block * launch.grid;
+                assert!(resident <= REGISTERS, "{image}: {entry} takes {registers} registers, {launch:?}");
+            }
+        }
+    }
+}
