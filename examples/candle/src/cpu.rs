@@ -1,6 +1,7 @@
 //! On the CPU: the library's own backend on candle's vectors.
 use crate::{AdaLn, Sink, range, scale_bytes, sizes};
 use adaptive_layernorm_producers::{Broadcast, Cpu, E4m3, Matrix, Nvfp4, bf16};
+use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, Error, Layout, Result, Shape, Storage, WithDType};
 use float8::F8E4M3;
 
@@ -15,7 +16,9 @@ impl AdaLn {
         match &self.sink {
             Sink::Fp8 { act_scale } => {
                 let (storage, layout) = act_scale.storage_and_layout();
-                let Storage::Cpu(storage) = &*storage else { candle_core::bail!("act_scale is not on the CPU, x is") };
+                let Storage::Cpu(storage) = &*storage else {
+                    candle_core::bail!("operand act_scale is on a GPU, expected the CPU as x")
+                };
                 let act_scale = slice::<f32>("act_scale", (storage, layout))?;
                 let mut out = vec![E4m3::default(); rows * dim];
                 let done = Cpu.ada_layer_norm_quant_fp8_bf16(x, modulation, act_scale, self.eps, &mut out);
@@ -37,5 +40,6 @@ impl AdaLn {
 }
 
 fn slice<'a, T: WithDType>(operand: &'static str, (storage, layout): Operand<'a>) -> Result<&'a [T]> {
-    Ok(&storage.as_slice()?[range(operand, layout)?])
+    let range = range::<T>(operand, storage.dtype(), layout)?;
+    Ok(&storage.as_slice()?[range])
 }

@@ -1,9 +1,10 @@
 //! On a GPU: candle's tensors are `cudarc` slices, which are lent to the launch on candle's stream.
 use crate::{AdaLn, Sink, range, scale_bytes, sizes};
 use adaptive_layernorm_producers::{Broadcast, Matrix, Nvfp4, Producers, bf16, lend, lend_mut};
+use candle_core::backend::BackendStorage;
 use candle_core::cuda::CudaDType;
-use candle_core::cuda::cudarc::driver::CudaView;
-use candle_core::{CudaStorage, Device, Error, Layout, Result, Shape, Storage};
+use candle_core::cuda::cudarc::driver::{CudaStream, CudaView};
+use candle_core::{CudaStorage, Device, Error, Layout, Result, Shape, Storage, WithDType};
 use float8::F8E4M3;
 
 type Operand<'a> = (&'a CudaStorage, &'a Layout);
@@ -27,17 +28,21 @@ impl AdaLn {
         let (device, stream) = (&x.0.device, &x.0.device.cuda_stream());
         let (rows, dim) = sizes(x.1)?;
         let shape = x.1.shape().clone();
-        let (x, scale, shift) = (view::<bf16>("x", x)?, view::<bf16>("scale", scale)?, view::<bf16>("shift", shift)?);
+        let x = view::<bf16>("x", x, stream)?;
+        let (scale, shift) = (view::<bf16>("scale", scale, stream)?, view::<bf16>("shift", shift, stream)?);
         let (x, scale, shift) = (lend(&x, stream), lend(&scale, stream), lend(&shift, stream));
         let (x, modulation) = (Matrix::new(&x, rows, dim), Broadcast { scale: &scale, shift: &shift });
         match &self.sink {
             Sink::Fp8 { act_scale } => {
                 let (storage, layout) = act_scale.storage_and_layout();
-                let Storage::Cuda(storage) = &*storage else { candle_core::bail!("act_scale is not on the GPU, x is") };
-                let act_scale = view::<f32>("act_scale", (storage, layout))?;
+                let Storage::Cuda(storage) = &*storage else {
+                    candle_core::bail!("operand act_scale is on the CPU, expected the GPU of x")
+                };
+                let act_scale = view::<f32>("act_scale", (storage, layout), stream)?;
                 let act_scale = lend(&act_scale, stream);
-                // SAFETY: the kernel writes every element.
-                let mut out = unsafe { device.alloc::<F8E4M3>(rows * dim)? };
+                // SAFETY: the kernel writes every element. For no element there is one byte that nobody reads: the driver
+                // allocates no 0 bytes.
+                let mut out = unsafe { device.alloc::<F8E4M3>((rows * dim).max(1))? };
                 // SAFETY: F8E4M3 is a byte, its bits.
                 let bytes = unsafe { out.transmute_mut::<u8>(rows * dim) };
                 let Some(mut bytes) = bytes else { candle_core::bail!("e4m3 is not one byte") };
@@ -51,8 +56,8 @@ impl AdaLn {
             Sink::Nvfp4(recipe) => {
                 let codes = rows * dim / 2;
                 let len = codes + scale_bytes(rows, dim)?;
-                // SAFETY: the kernel writes every byte.
-                let mut out = unsafe { device.alloc::<u8>(len)? };
+                // SAFETY: the kernel writes every byte; for none there is one that nobody reads, as above.
+                let mut out = unsafe { device.alloc::<u8>(len.max(1))? };
                 {
                     let (mut packed, mut sf_swizzled) = out.split_at_mut(codes);
                     let (mut packed, mut sf_swizzled) =
@@ -68,6 +73,17 @@ impl AdaLn {
     }
 }
 
-fn view<'a, T: CudaDType>(operand: &'static str, (storage, layout): Operand<'a>) -> Result<CudaView<'a, T>> {
-    Ok(storage.as_cuda_slice::<T>()?.slice(range(operand, layout)?))
+/// An operand's elements, if work on them is ordered before and after work on x's stream.
+///
+/// Of another stream they are not: candle's kernels do not record in the events of a `cudarc` slice that they wrote it.
+fn view<'a, T: CudaDType + WithDType>(
+    operand: &'static str,
+    (storage, layout): Operand<'a>,
+    stream: &CudaStream,
+) -> Result<CudaView<'a, T>> {
+    if *storage.device.cuda_stream() != *stream {
+        candle_core::bail!("operand {operand} is on another GPU or stream than x, expected the same");
+    }
+    let range = range::<T>(operand, storage.dtype(), layout)?;
+    Ok(storage.as_cuda_slice::<T>()?.slice(range))
 }

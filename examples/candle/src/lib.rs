@@ -11,13 +11,16 @@
 //! assert_eq!((y.dtype(), y.dims()), (DType::F8E4M3, &[2, 8, 64][..]));
 //! # Ok::<(), candle_core::Error>(())
 //! ```
+//!
+//! With the feature `cuda` candle needs a CUDA toolkit: nvcc, no newer than the driver, cublas, curand, nvrtc and cudart. `CUDA_COMPUTE_CAP=90`
+//! builds for a GPU that is not in this machine. `docs/interop.md` of the library has more.
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 
 use adaptive_layernorm_producers::Nvfp4Recipe;
 use adaptive_layernorm_producers::formats::swizzled_sf_size;
-use candle_core::{CpuStorage, CustomOp3, Device, Error, Layout, Result, Shape, Tensor};
+use candle_core::{CpuStorage, CustomOp3, DType, Device, Error, Layout, Result, Shape, Tensor, WithDType};
 
 /// What becomes of the modulated rows.
 #[derive(Clone, Debug)]
@@ -31,7 +34,8 @@ pub enum Sink {
     Nvfp4(Nvfp4Recipe),
 }
 
-/// `x.apply_op3_no_bwd(&scale, &shift, &op)`: x is bf16 `[.., D]`, scale and shift are bf16 `[D]`, all contiguous.
+/// `x.apply_op3_no_bwd(&scale, &shift, &op)`: x is bf16 `[.., D]`, scale and shift are bf16 `[D]`, all contiguous and of one device
+/// of candle's. A storage offset is fine.
 #[derive(Debug)]
 pub struct AdaLn {
     sink: Sink,
@@ -98,10 +102,14 @@ fn sizes(x: &Layout) -> Result<(usize, usize)> {
     Ok((x.shape().elem_count().checked_div(dim).unwrap_or(0), dim))
 }
 
-/// The first and one past the last element of a contiguous operand.
-fn range(operand: &'static str, layout: &Layout) -> Result<std::ops::Range<usize>> {
+/// The first and one past the last element of a contiguous operand of type `T`.
+fn range<T: WithDType>(operand: &'static str, dtype: DType, layout: &Layout) -> Result<std::ops::Range<usize>> {
+    if dtype != T::DTYPE {
+        return Err(Error::Msg(format!("operand {operand} is {dtype:?}, expected {:?}", T::DTYPE)));
+    }
     let offsets = layout.contiguous_offsets();
-    let (start, end) = offsets.ok_or_else(|| Error::Msg(format!("{operand} has strides, expected it contiguous")))?;
+    let strided = || Error::Msg(format!("operand {operand} has strides {:?}, expected it contiguous", layout.stride()));
+    let (start, end) = offsets.ok_or_else(strided)?;
     Ok(start..end)
 }
 
