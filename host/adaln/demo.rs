@@ -9,7 +9,7 @@ use crate::table::{Cell, Column, FormatArgs, Table};
 use crate::ui::Ui;
 use adaptive_layernorm_producers::named::{Call, Tensors};
 use adaptive_layernorm_producers::operator::SinkKind;
-use adaptive_layernorm_producers::{Nvfp4Recipe, Operator};
+use adaptive_layernorm_producers::{Error, Nvfp4Recipe, Operator};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
@@ -46,6 +46,7 @@ const COLUMNS: &[Column] = &[
 
 /// Runs all of it, prints one table.
 pub fn run(args: &Args, ui: Ui) -> Outcome {
+    refuse_unread(&args.operator, &args.recipe)?;
     let engine = args.backend.open()?;
     let work = work(args, engine.native_recipe());
     ui.note(&format!("backend: {}", engine.description()));
@@ -71,6 +72,16 @@ fn work(args: &Args, native: Nvfp4Recipe) -> Vec<(Call, Extents)> {
     calls.flat_map(|call| shapes(&call).into_iter().map(move |extents| (call, extents))).collect()
 }
 
+/// Refuses a recipe that none of the operators asked for takes.
+pub fn refuse_unread(operators: &[Operator], recipes: &[Nvfp4Recipe]) -> Outcome {
+    match (operators, recipes) {
+        (&[operator, ..], &[got, ..]) if operators.iter().all(|operator| operator.sink() != SinkKind::Nvfp4) => {
+            Err(Error::RecipeWithoutSink { operator, sink: operator.sink(), got }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The operator with each recipe, if it takes one.
 pub fn calls(operator: Operator, recipes: &[Nvfp4Recipe]) -> Vec<Call> {
     let call = Call::new(operator);
@@ -89,6 +100,7 @@ fn row(engine: &dyn Engine, call: &Call, extents: &Extents) -> Outcome<Vec<Cell>
     let mut outputs = call.allocate(&inputs)?;
     let time = engine.time(call, &inputs, &mut outputs)?;
     let bytes = bytes(&inputs) + bytes(&outputs);
+    let snr = signal_to_noise(call, &inputs, &outputs, call.sizes(&inputs)?);
     Ok(vec![
         Cell::text(call.operator),
         call.recipe.map_or(Cell::Missing, Cell::text),
@@ -96,7 +108,8 @@ fn row(engine: &dyn Engine, call: &Call, extents: &Extents) -> Outcome<Vec<Cell>
         Cell::text(engine.name()),
         Cell::Number(time.as_secs_f64() * 1e6, 1),
         Cell::Number(bytes as f64 / time.as_secs_f64() / 1e9, 1),
-        Cell::Number(signal_to_noise(call, &inputs, &outputs, call.sizes(&inputs)?), 1),
+        // Without rows there is neither signal nor noise.
+        if snr.is_nan() { Cell::Missing } else { Cell::Number(snr, 1) },
     ])
 }
 

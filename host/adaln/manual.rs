@@ -44,7 +44,15 @@ pub fn man(args: &ManArgs) -> Outcome {
             found.display_name(format!("adaln-{name}"))
         }
     };
+    // The page's own synopsis leaves out what options take.
+    let mut command = command;
+    let usage = command.render_usage().to_string();
+    let command = command.override_usage(usage.trim_start_matches("Usage: ").to_owned());
     let mut page = Vec::new();
-    Man::new(command).render(&mut page).map_err(|error| Failure::input(format!("cannot write the page: {error}")))?;
+    let source = concat!("adaln ", env!("CARGO_PKG_VERSION"));
+    Man::new(command)
+        .source(source)
+        .render(&mut page)
+        .map_err(|error| Failure::input(format!("cannot write the page: {error}")))?;
     ui::print(&String::from_utf8_lossy(&page))
 }

@@ -6,12 +6,12 @@ use crate::tensor_file::{Draft, TensorFile, to_bytes};
 use crate::ui::Ui;
 use adaptive_layernorm_producers::contract::CONTRACT_VERSION;
 use adaptive_layernorm_producers::named::{Call, Tensors};
-use adaptive_layernorm_producers::operator::OperandSpec;
+use adaptive_layernorm_producers::operator::{ModulationKind, OperandSpec};
 use adaptive_layernorm_producers::{DType, Error, Nvfp4Recipe, Operator};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Run one operator on tensors of a safetensors file
 ///
@@ -33,15 +33,15 @@ pub struct Args {
     /// Take a tensor of another name for an operand (repeat for each)
     #[arg(long, value_name = "OPERAND=TENSOR", value_parser = binding)]
     bind: Vec<(String, String)>,
-    /// Added to the variance
-    #[arg(long, value_name = "E", default_value_t = 1e-5, allow_hyphen_values = true, value_parser = eps)]
-    eps: f32,
-    /// Chunk of temb and table that shifts
-    #[arg(long, value_name = "I", default_value_t = 0)]
-    shift_idx: u32,
-    /// Chunk of temb and table that scales
-    #[arg(long, value_name = "J", default_value_t = 1)]
-    scale_idx: u32,
+    /// Added to the variance [default: 0.00001]
+    #[arg(long, value_name = "E", allow_hyphen_values = true, value_parser = eps)]
+    eps: Option<f32>,
+    /// Chunk of temb and table that shifts [default: 0]
+    #[arg(long, value_name = "I")]
+    shift_idx: Option<u32>,
+    /// Chunk of temb and table that scales [default: 1]
+    #[arg(long, value_name = "J")]
+    scale_idx: Option<u32>,
     /// How NVFP4 scales and codes are chosen [default: the GPU's native one; transformer-engine on the CPU]
     #[arg(long, value_name = "RECIPE", value_parser = cli::recipe())]
     recipe: Option<Nvfp4Recipe>,
@@ -73,6 +73,7 @@ struct About {
 /// Reads, runs, writes.
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let bindings = bindings(args)?;
+    refuse_unread(args)?;
     let mut file = TensorFile::open(&args.input)?;
     if let (Ok(input), Ok(output)) = (fs::canonicalize(&args.input), fs::canonicalize(&args.output))
         && input == output
@@ -82,26 +83,64 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let engine = args.backend.open()?;
     let is_nvfp4 = args.operator.outputs().any(|output| output.name == "packed");
     let recipe = args.recipe.or_else(|| is_nvfp4.then(|| engine.native_recipe()));
-    let &Args { operator, eps, shift_idx, scale_idx, .. } = args;
-    let call = Call { operator, recipe, eps, shift_idx, scale_idx };
+    let call = call(args, recipe);
     let inputs = inputs(&call, &bindings, &mut file)?;
     call.sizes(&inputs)?;
     let draft = Draft::begin(&args.output)?;
     let mut outputs = call.allocate(&inputs)?;
     engine.run_into(&call, &inputs, &mut outputs)?;
-    let about = About {
-        operator: operator.name(),
-        recipe: recipe.map(Nvfp4Recipe::name),
-        eps,
-        shift_idx,
-        scale_idx,
-        contract_version: CONTRACT_VERSION,
-    };
-    draft.finish(&to_bytes(&outputs, &about)?)?;
+    draft.finish(&to_bytes(&outputs, &About::of(&call))?)?;
     let shapes = outputs.iter().map(|(name, tensor)| format!("{name} {} {:?}", tensor.data.dtype(), tensor.shape));
     let shapes = shapes.collect::<Vec<_>>().join(", ");
     ui.note(&format!("{}: {shapes} ({})", args.output.display(), engine.description()));
+    if let Some(unread) = unread_global_scale(&call, &file, &args.input) {
+        ui.note(&unread);
+    }
     Ok(())
+}
+
+impl About {
+    fn of(&Call { operator, recipe, eps, shift_idx, scale_idx }: &Call) -> Self {
+        let recipe = recipe.map(Nvfp4Recipe::name);
+        Self { operator: operator.name(), recipe, eps, shift_idx, scale_idx, contract_version: CONTRACT_VERSION }
+    }
+}
+
+/// The call, with the library's defaults for what was not given.
+fn call(args: &Args, recipe: Option<Nvfp4Recipe>) -> Call {
+    let default = Call { recipe, ..Call::new(args.operator) };
+    Call {
+        eps: args.eps.unwrap_or(default.eps),
+        shift_idx: args.shift_idx.unwrap_or(default.shift_idx),
+        scale_idx: args.scale_idx.unwrap_or(default.scale_idx),
+        ..default
+    }
+}
+
+/// Refuses an option that would change nothing.
+fn refuse_unread(args: &Args) -> Outcome {
+    let modulation = args.operator.modulation();
+    let has_table = modulation == ModulationKind::PerTokenTable;
+    let options = [
+        ("--eps", args.eps.is_some() && modulation == ModulationKind::SixWay, "has no variance"),
+        ("--shift-idx", args.shift_idx.is_some() && !has_table, "reads no table"),
+        ("--scale-idx", args.scale_idx.is_some() && !has_table, "reads no table"),
+    ];
+    match options.into_iter().find(|(_, unread, _)| *unread) {
+        Some((option, _, why)) => {
+            Err(Failure::input(format!("{}: {option} was given, but the operator {why}; leave it out", args.operator)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A global scale in the file that the recipe does not read. No error: a file may hold the operands of several calls.
+fn unread_global_scale(call: &Call, file: &TensorFile, path: &Path) -> Option<String> {
+    let recipe = call.recipe.filter(|recipe| !recipe.takes_global_scale())?;
+    file.has("global_scale").then(|| {
+        let reader = Nvfp4Recipe::TransformerEngine;
+        format!("{}: global_scale is not read by recipe {recipe}, only by {reader}", path.display())
+    })
 }
 
 fn binding(text: &str) -> Result<(String, String), String> {

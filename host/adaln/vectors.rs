@@ -20,12 +20,19 @@ use std::path::PathBuf;
 /// The folder gets vectors.safetensors (every tensor once) and index.json, which lists the calls: operator, recipe, eps, chunk indices,
 /// shape, and the names of the tensors that are its inputs and outputs. The outputs are the plain reference's.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  adaln vectors --out vectors && python3 tests/vectors/read.py vectors")]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The folder to write to; made if it is not there
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
+
+const EXAMPLES: &str = "\
+Example:
+  adaln vectors --out vectors
+
+In the repository, a reader in Python with numpy and ml_dtypes (python3 -m pip install numpy ml_dtypes):
+  python3 tests/vectors/read.py vectors";
 
 /// Shapes with values that go to their limits: a block column, padding of the scale layout both ways, more than one of its tiles, several
 /// chunks of the sum tree.

@@ -42,8 +42,8 @@ impl Call {
     /// Checks the inputs and the parameters as a run does, and gives R, D and C. Tensors that the operator does not know are ignored.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::DType`], [`Error::Shape`], [`Error::ChunkIndex`], the errors of D and R, and of a recipe or a global
-    /// scale that does not fit.
+    /// [`Error::Missing`], [`Error::DType`], [`Error::Shape`], [`Error::Length`], [`Error::ChunkIndex`], the errors of D and R, and of a
+    /// recipe or a global scale that does not fit.
     pub fn sizes(&self, inputs: &Tensors) -> Result<Sizes> {
         check::recipe(self.operator, self.recipe)?;
         let sizes = shapes::sizes(self.operator, inputs)?;

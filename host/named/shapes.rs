@@ -6,7 +6,7 @@ use crate::operator::{Axis, OperandSpec, Operator};
 use std::fmt::Write;
 
 /// R, D and C as far as they are known.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Known {
     rows: Option<usize>,
     dim: Option<usize>,
@@ -52,13 +52,19 @@ fn dtype(operator: Operator, spec: &OperandSpec, tensor: &Tensor) -> Result<()> 
 
 /// Matches a shape against the axes from the right; `Rows` takes all axes that are left, at least one.
 fn shape(operator: Operator, spec: &OperandSpec, tensor: &Tensor, known: &mut Known) -> Result<()> {
-    let mut left = tensor.shape.as_slice();
-    let fits = spec.shape.iter().rev().all(|axis| take(*axis, &mut left, known).is_some());
+    let (mut left, mut with_this) = (tensor.shape.as_slice(), *known);
+    let fits = spec.shape.iter().rev().all(|axis| take(*axis, &mut left, &mut with_this).is_some());
     let elements = tensor.shape.iter().try_fold(1usize, |product, axis| product.checked_mul(*axis));
-    if fits && left.is_empty() && elements == Some(tensor.data.len()) {
-        return Ok(());
+    let (true, true, Some(elements)) = (fits, left.is_empty(), elements) else {
+        let expected = describe(spec, known);
+        return Err(Error::Shape { operator, operand: spec.name, expected, got: tensor.shape.clone() });
+    };
+    if elements != tensor.data.len() {
+        let (expected, got) = (elements as u64, tensor.data.len());
+        return Err(Error::Length { operator, operand: spec.name, expected, got });
     }
-    Err(Error::Shape { operator, operand: spec.name, expected: describe(spec, known), got: tensor.shape.clone() })
+    *known = with_this;
+    Ok(())
 }
 
 /// Takes the axis off the end of a shape, if it is what is known or nothing is known yet.
@@ -79,12 +85,16 @@ fn take(axis: Axis, left: &mut &[usize], known: &mut Known) -> Option<()> {
         // Outputs only.
         Axis::HalfDim | Axis::ScaleLayout => (&mut None, None),
     };
-    let last = left.split_off_last()?;
+    let (last, rest) = left.split_last()?;
+    *left = rest;
     (*got.get_or_insert(value.unwrap_or(*last)) == *last).then_some(())
 }
 
-/// The axes with what is known of them, for an error.
+/// The axes with what the operands before say of them, for an error.
 fn describe(spec: &OperandSpec, known: &Known) -> String {
+    if spec.shape == [Axis::Scalar] {
+        return "[] or [1]".to_owned();
+    }
     let mut text = String::from("[");
     for (index, axis) in spec.shape.iter().enumerate() {
         let (name, value) = match axis {

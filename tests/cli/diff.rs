@@ -1,5 +1,5 @@
 //! `adaln diff`.
-use crate::program::{Folder, adaln, refused};
+use crate::program::{Folder, adaln, refused, small};
 use crate::support::{self, ORIGINAL, cases, e4m3, fixture};
 use adaptive_layernorm_producers::named::{Tensor, Tensors};
 use adaptive_layernorm_producers::{E4m3, bf16};
@@ -75,4 +75,24 @@ fn diff_refuses_what_cannot_be_compared() {
     let refused = |assert, what: &[&str]| refused(&folder, &["a", "b", "c"], assert, what);
     refused(adaln(&["diff", &a, &b]), &["bf16 [2, 4]", "bf16 [4, 2]", "expected the same"]);
     refused(adaln(&["diff", &a, &c]), &["has no tensor other", "--pair"]);
+}
+
+/// Files that `adaln run` reads, in place of those that it writes.
+#[test]
+fn diff_of_inputs_says_so() {
+    let folder = Folder::new();
+    let inputs = folder.write("inputs", &small());
+    let outputs: Tensors = [("out".to_owned(), Tensor::new([2, 4], vec![E4m3::NAN; 8]))].into();
+    let outputs = folder.write("outputs", &outputs);
+    let refused = |assert, what: &[&str]| refused(&folder, &["inputs", "outputs"], assert, what);
+    let f32 = "act_scale is f32, expected e4m3, bf16 or NVFP4; it is an operand: give files of outputs, or name";
+    refused(adaln(&["diff", "-q", &inputs, &inputs]), &[f32]);
+    let hint = "inputs holds operands such as act_scale: give files of outputs, or name the tensors";
+    refused(adaln(&["diff", "-q", &outputs, &inputs]), &["outputs has no tensor act_scale; ", hint]);
+    refused(adaln(&["diff", "-q", &inputs, &outputs]), &["inputs has no tensor out; ", hint]);
+    // All of it can be compared, but not what was meant.
+    let x: Tensors = [("x".to_owned(), Tensor::new([2, 4], vec![bf16::ONE; 8]))].into();
+    let x = folder.write("x", &x);
+    adaln(&["diff", &x, &x]).success().stderr(contains("x is an operand, not an output"));
+    adaln(&["diff", &x, &x, "--pair", "x=x"]).success().stderr("");
 }

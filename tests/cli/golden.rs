@@ -3,6 +3,7 @@ use crate::program::{ADA_FP8, Folder, backends, run, run_on, small};
 use crate::support::{self, ORIGINAL, bf16s, bytes, cases, e4m3, fixture};
 use adaptive_layernorm_producers::compare::{self, Nvfp4Output};
 use adaptive_layernorm_producers::named::Tensors;
+use adaptive_layernorm_producers::operator::ModulationKind;
 use adaptive_layernorm_producers::{Nvfp4Recipe, Operator, bf16};
 use std::fs;
 
@@ -13,7 +14,14 @@ fn golden_options(case: &support::Case, operator: Operator, renamed: &[(&str, &s
         let source = renamed.iter().find(|(to, _)| *to == spec.name).map_or(spec.name, |(_, from)| from);
         options.extend(["--bind".to_owned(), format!("{}={}.in.{source}", spec.name, case.name)]);
     }
-    for (option, fact) in [("--eps", "eps"), ("--shift-idx", "shift_idx"), ("--scale-idx", "scale_idx")] {
+    let facts: &[(&str, &str)] = match operator.modulation() {
+        ModulationKind::SixWay => &[],
+        ModulationKind::PerTokenTable => {
+            &[("--eps", "eps"), ("--shift-idx", "shift_idx"), ("--scale-idx", "scale_idx")]
+        }
+        _ => &[("--eps", "eps")],
+    };
+    for (option, fact) in facts.iter().copied() {
         options.extend([option.to_owned(), case.facts[fact].clone()]);
     }
     options

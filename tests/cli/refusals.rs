@@ -43,9 +43,12 @@ fn wrong_dtypes_and_shapes() {
         &["operand scale is f32, expected bf16", "--bind scale"],
     );
     refused(&with("scale", Tensor::new([5], vec![bf16::ONE; 5])), &["operand scale has shape [5], expected [D=4]"]);
-    refused(&with("act_scale", Tensor::new([2], vec![1.0f32; 2])), &["operand act_scale has shape [2]"]);
+    refused(
+        &with("act_scale", Tensor::new([2], vec![1.0f32; 2])),
+        &["operand act_scale has shape [2], expected [] or [1]"],
+    );
     refused(&with("x", Tensor::new([2, 3], vec![bf16::ONE; 6])), &["operand scale has shape [4], expected [D=3]"]);
-    refused(&with("x", Tensor::new([4], vec![bf16::ONE; 4])), &["operand x has shape [4]"]);
+    refused(&with("x", Tensor::new([4], vec![bf16::ONE; 4])), &["operand x has shape [4], expected [R, D];"]);
     let mut odd = small();
     for (name, shape) in [("x", &[2, 3][..]), ("scale", &[3]), ("shift", &[3])] {
         odd.insert(name.to_owned(), Tensor::new(shape, vec![bf16::ONE; shape.iter().product()]));
@@ -92,9 +95,35 @@ fn chunk_indices_and_recipes() {
     let nvfp4 = "ada_layer_norm_quant_nvfp4_swizzled_bf16";
     let bound = ["--recipe", "flashrt-sm120", "--bind", "global_scale=global_scale"];
     refused(run(nvfp4, &input, &output, &bound), &["global_scale", "expected it with transformer-engine only"]);
-    // Not bound, it is taken by the recipe that reads one, and only by that.
-    run(nvfp4, &input, &output, &["--recipe", "flashrt-sm120"]).success();
-    run(nvfp4, &input, &output, &[]).success();
+    // Not bound, it is taken by the recipe that reads one, and only by that; which is said.
+    let note = "global_scale is not read by recipe flashrt-sm120, only by transformer-engine";
+    run(nvfp4, &input, &output, &["--recipe", "flashrt-sm120"]).success().stderr(contains(note));
+    run(nvfp4, &input, &output, &["--recipe", "flashrt-sm120", "--quiet"]).success().stderr("");
+    run(nvfp4, &input, &output, &[]).success().stderr(contains("global_scale").not());
+}
+
+#[test]
+fn options_that_would_change_nothing() {
+    let folder = Folder::new();
+    let (input, output) = (folder.write("in", &small()), folder.text("out"));
+    let refused = |assert, what: &[&str]| refused(&folder, &["in"], assert, what);
+    for option in ["--shift-idx", "--scale-idx"] {
+        let what = [option, "the operator reads no table; leave it out"];
+        refused(run(ADA_FP8, &input, &output, &[option, "0"]), &what);
+    }
+    let six = "adaln_modulation6_bf16";
+    refused(run(six, &input, &output, &["--eps", "1e-6"]), &[six, "--eps", "has no variance; leave it out"]);
+    for command in ["demo", "bench"] {
+        let recipe = [command, "-q", "--shape", "2x16", "--operator", ADA_FP8, "--recipe", "flashrt-sm110"];
+        refused(adaln(&recipe), &["recipe flashrt-sm110", "leave out --recipe"]);
+    }
+    for option in [["--step", "32"], ["--megabytes", "1"], ["--plot", "sweep.svg"]] {
+        let bench = ["bench", "-q", "--backend", "cpu", "--operator", ADA_FP8, option[0], option[1]];
+        adaln(&bench).code(2).stderr(contains("--sweep"));
+        adaln(&[&bench[..], &["--shape", "2x16"]].concat()).code(2).stderr(contains("cannot be used with"));
+    }
+    // No multiple of it is as small as the widest D.
+    adaln(&["bench", "--sweep", "--step", "16385"]).code(2).stderr(contains("16385 is not in 1..=16384"));
 }
 
 #[test]
@@ -138,7 +167,8 @@ fn places_that_cannot_be_read_or_written() {
     );
     refused(run(ADA_FP8, &folder.text("dir"), &folder.text("out"), &[]), &["dir is not a regular file"]);
     refused(run(ADA_FP8, &input, &folder.text("dir"), &[]), &["dir is not a regular file"]);
-    refused(run(ADA_FP8, &input, &folder.text("none/out"), &[]), &["none/out: cannot write it", "No such file"]);
+    let none = folder.text("none");
+    refused(run(ADA_FP8, &input, &folder.text("none/out"), &[]), &["none/out: there is no folder", &none, "make it"]);
     refused(run(ADA_FP8, &input, &input, &[]), &["is the input too"]);
     assert_eq!(folder.read("in"), small(), "the input is as it was");
 }

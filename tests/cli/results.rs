@@ -28,6 +28,11 @@ fn tables_in_every_format() {
     let csv = output("csv");
     assert_eq!(csv.lines().next(), Some("operator,recipe,shape,backend,time_us,gb_per_s,snr_db"));
     assert!(output("table").contains("2x7x33"));
+    // Of no rows there is no error.
+    let empty = [&demo[..], &["--shape", "0x16", "--format"]].concat();
+    let rows = adaln(&[&empty[..], &["json"]].concat()).success().stdout(contains("\"snr_db\": null"));
+    rows.stdout(contains("\"shape\": \"0x16\""));
+    adaln(&[&empty[..], &["table"]].concat()).success().stdout(contains("NaN").not());
     let info: serde_json::Value =
         serde_json::from_slice(&adaln(&["info", "--entries", "--format", "json"]).success().get_output().stdout)
             .unwrap();
@@ -78,5 +83,11 @@ fn completions_and_manual() {
     }
     adaln(&["man"]).success().stdout(contains(".TH adaln 1"));
     adaln(&["man", "run"]).success().stdout(contains(".TH adaln\\-run 1").or(contains(".TH adaln-run 1")));
+    // In the synopsis and in the list, options say what they take.
+    let synopsis = "\\fBadaln run\\fR [OPTIONS] \\-\\-input <FILE> \\-\\-output <FILE> <OPERATOR>";
+    let options = "\\fB\\-\\-input\\fR \\fI<FILE>\\fR";
+    adaln(&["man", "run"]).success().stdout(contains(synopsis).and(contains(options)));
+    adaln(&["man", "run"]).success().stdout(contains(concat!("\"adaln ", env!("CARGO_PKG_VERSION"), "\"")));
+    adaln(&["man"]).success().stdout(contains("\\fBadaln\\fR [OPTIONS] <COMMAND>"));
     adaln(&["man", "walk"]).code(2).stderr(contains("no command walk, expected one of demo, run"));
 }

@@ -41,14 +41,15 @@ pub struct Args {
     /// Sweep D from 16 to 16384 at the same bytes instead of the seed shapes
     #[arg(long)]
     sweep: bool,
+    // clap drops a requirement that conflicts with what is there: these three conflict with --shape themselves.
     /// Step of D in a sweep
-    #[arg(long, value_name = "COLUMNS", default_value_t = 16, requires = "sweep", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COLUMNS", default_value_t = 16, requires = "sweep", conflicts_with = "shape", value_parser = clap::value_parser!(u32).range(1..=16384))]
     step: u32,
     /// Megabytes that a call of a sweep reads and writes
-    #[arg(long, value_name = "MB", default_value_t = 64, requires = "sweep", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MB", default_value_t = 64, requires = "sweep", conflicts_with = "shape", value_parser = clap::value_parser!(u32).range(1..))]
     megabytes: u32,
     /// Plot time per byte over D
-    #[arg(long, value_name = "FILE.svg", requires = "sweep")]
+    #[arg(long, value_name = "FILE.svg", requires = "sweep", conflicts_with = "shape")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     backend: BackendArgs,
@@ -64,6 +65,7 @@ Examples:
 
 /// Measures all of it, so many times, and prints the medians.
 pub fn run(args: &Args, ui: Ui) -> Outcome {
+    demo::refuse_unread(&args.operator, &args.recipe)?;
     let engine = args.backend.open_to_measure()?;
     let work = work::all(args);
     ui.note(&format!("backend: {}", engine.description()));

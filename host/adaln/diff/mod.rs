@@ -67,6 +67,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if !others.is_empty() {
         ui.note(&format!("not compared: {}", others.join(", ")));
     }
+    if let Some(pair) = pairs.iter().find(|pair| args.pair.is_empty() && pairs::is_operand(&pair.name)) {
+        ui.note(&format!("{} is an operand, not an output: are these the files that `adaln run` wrote?", pair.name));
+    }
     let mut table = Table::new(COLUMNS);
     let (mut details, mut equal, mut agree) = (String::new(), true, true);
     for pair in &pairs {

@@ -3,6 +3,7 @@ use super::{Args, Compared};
 use crate::difference::Kind;
 use crate::failure::{Failure, Outcome};
 use crate::tensor_file::TensorFile;
+use adaptive_layernorm_producers::Operator;
 use adaptive_layernorm_producers::compare::{self, Nvfp4Output};
 use adaptive_layernorm_producers::named::{Data, Tensor};
 
@@ -19,6 +20,11 @@ pub struct Pair {
     values: Names,
     /// The scale bytes of NVFP4.
     scales: Option<Names>,
+}
+
+/// Whether operators read a tensor of this name: then a file is likely one that `adaln run` reads, not one that it writes.
+pub fn is_operand(name: &str) -> bool {
+    Operator::ALL.into_iter().any(|operator| operator.inputs().any(|spec| spec.name == name))
 }
 
 /// Reads `X=Y`.
@@ -53,7 +59,12 @@ pub fn all(args: &Args, expected: &TensorFile, got: &TensorFile) -> Outcome<(Vec
 /// Every name, which both files must have.
 fn same_names(args: &Args, expected: &TensorFile, got: &TensorFile) -> Outcome<Vec<Names>> {
     let missing = |name: &String, path: &std::path::Path| {
-        Failure::input(format!("{} has no tensor {name}; name the tensors to compare with --pair X=Y", path.display()))
+        let operands = [(&args.expected, expected), (&args.got, got)].into_iter().find_map(|(path, file)| {
+            let operand = file.names().into_iter().find(|name| is_operand(name))?;
+            Some(format!("{} holds operands such as {operand}: give files of outputs, or ", path.display()))
+        });
+        let (path, operands) = (path.display(), operands.unwrap_or_default());
+        Failure::input(format!("{path} has no tensor {name}; {operands}name the tensors to compare with --pair X=Y"))
     };
     if let Some(name) = got.names().iter().find(|name| !expected.has(name)) {
         return Err(missing(name, &args.expected));
@@ -100,7 +111,11 @@ impl Pair {
             (Data::Bf16(a), Data::Bf16(b)) => compare::bf16(a, b)?,
             _ => {
                 let dtype = a.data.dtype();
-                return Err(Failure::input(format!("{} is {dtype}, expected e4m3, bf16 or NVFP4", self.name)));
+                let remedy = if is_operand(&self.name) { "it is an operand: give files of outputs, or " } else { "" };
+                return Err(Failure::input(format!(
+                    "{} is {dtype}, expected e4m3, bf16 or NVFP4; {remedy}name the tensors to compare with --pair X=Y",
+                    self.name
+                )));
             }
         };
         let kind = Kind::Values { dim: a.shape.last().copied().unwrap_or(1) };

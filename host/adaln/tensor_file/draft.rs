@@ -23,6 +23,10 @@ impl Draft {
             Some(folder) => folder,
             None => return Err(Failure::input(format!("{} is not a file name; name another output", path.display()))),
         };
+        if !folder.exists() {
+            let (path, folder) = (path.display(), folder.display());
+            return Err(Failure::input(format!("{path}: there is no folder {folder}; make it or name another output")));
+        }
         let mut builder = Builder::new();
         builder.prefix(".adaln-");
         #[cfg(unix)]
