@@ -40,9 +40,8 @@ impl AdaLn {
                 };
                 let act_scale = view::<f32>("act_scale", (storage, layout), stream)?;
                 let act_scale = lend(&act_scale, stream);
-                // SAFETY: the kernel writes every element. For no element there is one byte that nobody reads: the driver
-                // allocates no 0 bytes.
-                let mut out = unsafe { device.alloc::<F8E4M3>((rows * dim).max(1))? };
+                // SAFETY: the kernel writes every element.
+                let mut out = unsafe { device.alloc::<F8E4M3>(rows * dim)? };
                 // SAFETY: F8E4M3 is a byte, its bits.
                 let bytes = unsafe { out.transmute_mut::<u8>(rows * dim) };
                 let Some(mut bytes) = bytes else { candle_core::bail!("e4m3 is not one byte") };
@@ -56,8 +55,8 @@ impl AdaLn {
             Sink::Nvfp4(recipe) => {
                 let codes = rows * dim / 2;
                 let len = codes + scale_bytes(rows, dim)?;
-                // SAFETY: the kernel writes every byte; for none there is one that nobody reads, as above.
-                let mut out = unsafe { device.alloc::<u8>(len.max(1))? };
+                // SAFETY: the kernel writes every byte.
+                let mut out = unsafe { device.alloc::<u8>(len)? };
                 {
                     let (mut packed, mut sf_swizzled) = out.split_at_mut(codes);
                     let (mut packed, mut sf_swizzled) =
