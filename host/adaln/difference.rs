@@ -38,7 +38,7 @@ impl Kind {
     }
 
     /// Elements of a tensor.
-    pub const fn elements(self, tensor: &Tensor) -> usize {
+    pub fn elements(self, tensor: &Tensor) -> usize {
         match self {
             Self::Codes { .. } => 2 * tensor.data.len(),
             Self::Values { .. } | Self::Scales { .. } => tensor.data.len(),

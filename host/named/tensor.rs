@@ -48,7 +48,7 @@ impl Data {
     }
 
     /// Elements.
-    pub const fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Self::Bf16(data) => data.len(),
             Self::F32(data) => data.len(),
@@ -58,7 +58,7 @@ impl Data {
     }
 
     /// Whether there are none.
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
