@@ -126,7 +126,6 @@ pub(crate) fn rows(
     let launch = geometry::choose(&Request {
         nvfp4: sizes.operator.sink() == SinkKind::Nvfp4,
         streams: sizes.operator.has_streams(),
-        column_operand: sizes.operator.sink() == SinkKind::AwqFp8,
         rows: sizes.rows,
         dim: sizes.dim,
         aligned: call.is_aligned(),

@@ -18,9 +18,8 @@ fn requests(operator: Operator) -> Vec<Request> {
         for rows in [1, 2, 127, 128, 129, 792, 2520, 4096, 65_536, geometry::MAX_ROWS] {
             for (aligned, multiprocessors) in [(true, 132), (false, 132), (true, 16), (true, 1)] {
                 let streams = operator.has_streams();
-                let column_operand = operator.sink() == SinkKind::AwqFp8;
                 let aligned = aligned && dim.is_multiple_of(8);
-                all.push(Request { nvfp4, streams, column_operand, rows, dim, aligned, multiprocessors });
+                all.push(Request { nvfp4, streams, rows, dim, aligned, multiprocessors });
             }
         }
     }
@@ -66,6 +65,9 @@ fn every_launch_covers_its_rows_and_fits_the_gpu() {
             let (teams, reached) = reach(&launch, request.rows);
             assert!(reached >= u64::from(padded), "{request:?} {launch:?}");
             assert!(launch.shape.kind == Kind::Stream || teams < u64::from(padded) + 64, "{request:?} {launch:?}");
+            // Teams that share a block would wait for each other at the barriers of a walk.
+            let alone = launch.block == launch.team || launch.team <= 32;
+            assert!(launch.shape.kind != Kind::Stream || alone, "{request:?} {launch:?}");
             assert!(
                 launch.grid <= i32::MAX as u32 && launch.block <= 256 && launch.shared_bytes <= 64 << 10,
                 "{launch:?}"
@@ -103,14 +105,21 @@ fn shapes_have_names_of_their_own() {
     assert_eq!(names.len(), SHAPES.len());
 }
 
-/// Shared memory that is too small would be overrun: two exchange buffers for two quantities of 256 lanes, a table of 128 words, and in a
-/// stream three rows of 16 bytes for each chunk of a thread.
+/// Shared memory that is too small would be overrun: two exchange buffers for two quantities of the lanes of a team of several warps (any
+/// number where it is not a constant), for NVFP4 a table of 128 entries of 16 bytes, and in a stream three rows of 16 bytes for each
+/// chunk of a thread.
 #[test]
 fn every_launch_has_the_shared_memory_that_its_kernel_uses() {
     for request in row_operators().flat_map(requests) {
         let launch = geometry::choose(&request);
         let ring = if launch.shape.kind == Kind::Stream { 3 * 16 * launch.shape.chunks * launch.block } else { 0 };
-        assert!(launch.shared_bytes >= 4 * (2 * 2 * 256 + 128) + ring, "{request:?} {launch:?}");
+        let table = if request.nvfp4 { 128 * 16 } else { 0 };
+        let lanes = match launch.shape.warps {
+            0 => 256,
+            1 => 0,
+            warps => 32 * warps * (launch.block / launch.team),
+        };
+        assert!(launch.shared_bytes >= 2 * 2 * 4 * lanes + table + ring, "{request:?} {launch:?}");
     }
 }
 
@@ -131,10 +140,8 @@ fn every_block_of_a_stream_is_resident() {
     const REGISTERS: u32 = 65_536;
     for operator in row_operators().filter(|operator| operator.has_streams()) {
         for dim in [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192] {
-            let column_operand = operator.sink() == SinkKind::AwqFp8;
             let rows = geometry::MAX_ROWS;
-            let request =
-                Request { nvfp4: false, streams: true, column_operand, rows, dim, aligned: true, multiprocessors: 1 };
+            let request = Request { nvfp4: false, streams: true, rows, dim, aligned: true, multiprocessors: 1 };
             let launch = geometry::choose(&request);
             if launch.shape.kind != Kind::Stream {
                 continue; // rows of one chunk a lane have none

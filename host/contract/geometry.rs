@@ -31,13 +31,24 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Dynamic shared memory of a block of `block` threads, in bytes.
-    pub const fn shared_bytes(&self, block: u32) -> u32 {
-        let ring = match self.kind {
+    /// Dynamic shared memory of a block of `block` threads, in bytes; `nvfp4` as in [`Request`].
+    pub const fn shared_bytes(&self, block: u32, nvfp4: bool) -> u32 {
+        let more = match self.kind {
             Kind::Stream => RING_WORDS * self.chunks * block,
-            Kind::Early | Kind::Late | Kind::Any => 0,
+            _ if nvfp4 => TABLE_WORDS,
+            _ => 0,
         };
-        4 * (FIXED_WORDS + ring)
+        let teams = if self.warps == 2 { block / 64 } else { 1 };
+        4 * (2 * teams * exchange_words(self.warps) + more)
+    }
+}
+
+/// Words of one of the two buffers in which `warps` warps of a team (0: any number) exchange two quantities.
+pub const fn exchange_words(warps: u32) -> u32 {
+    match warps {
+        0 => 2 * 32 * sum_tree::MAX_WARPS,
+        1 => 0,
+        _ => 2 * 32 * warps,
     }
 }
 
@@ -81,8 +92,6 @@ pub struct Request {
     pub nvfp4: bool,
     /// The operator has streams.
     pub streams: bool,
-    /// The sink reads an operand for each column (AWQ).
-    pub column_operand: bool,
     /// R, at least 1.
     pub rows: u32,
     /// D, at least 1.
@@ -108,22 +117,17 @@ pub struct Launch {
     pub team: u32,
 }
 
-/// Words of shared memory of every launch: two exchange buffers for two quantities of 256 lanes each, and a table of 128
-/// entries of four.
-const FIXED_WORDS: u32 = 2 * 2 * 32 * sum_tree::MAX_WARPS + 4 * 128;
+/// Words of an NVFP4 sink's table: 128 entries of four.
+const TABLE_WORDS: u32 = 4 * 128;
 /// Rows ahead in a stream, and words of a chunk.
 const RING_WORDS: u32 = 3 * 4;
-/// Threads of a block whose teams are warps or less.
+/// Threads of a block that teams of fewer threads share. An H200 starts a block on a multiprocessor every 160 ns at best, so a row of
+/// 1152 alone in its block would take half as long again as its bytes.
 const SMALL_BLOCK: u32 = 128;
-/// Rows a team must get before walking beats a grid of all rows. On an H200 the two are even at 8 (D = 3072: 4092 rows take
-/// 12.7 us in a grid and 12.9 as a stream, 6204 rows 18.1 and 17.6), at 12 to 16 where a team is one warp, and at 4 with AWQ's
-/// factors, for which a grid has six blocks a multiprocessor instead of eight (2520 rows: 10.1 and 9.4 us).
-const fn stream_rows(warps: u32, column_operand: bool) -> u32 {
-    match (warps, column_operand) {
-        (_, true) => 4,
-        (1, false) => 14,
-        (_, false) => 8,
-    }
+/// Rows a team must get before walking beats a grid of all rows. On an H200 the two are even at 8 (D = 3072: 4096 rows take
+/// 11.7 us in a grid and 12.1 as a stream, 16384 rows 40.7 and 38.8), and at 12 to 16 where a team is one warp.
+const fn stream_rows(warps: u32) -> u32 {
+    if warps == 1 { 14 } else { 8 }
 }
 
 /// Warps of a stream that a multiprocessor holds: 80 registers a thread with two chunks, 128 with more, which
@@ -137,7 +141,7 @@ pub fn choose(request: &Request) -> Launch {
     let warps = sum_tree::warps(request.dim);
     let chunks = sum_tree::chunks(request.dim).div_ceil(32 * warps);
     let capacity = (stream_warps(chunks) * request.multiprocessors / warps).max(1);
-    let stream = request.streams && request.rows / stream_rows(warps, request.column_operand) >= capacity;
+    let stream = request.streams && request.rows / stream_rows(warps) >= capacity;
     let fits = |s: &&'static Shape| match s.kind {
         Kind::Any => true,
         Kind::Stream if !stream => false,
@@ -158,11 +162,14 @@ fn grid(request: &Request, shape: &'static Shape, warps: u32, capacity: u32) -> 
     // Rows shorter than a warp share it; a block pair of NVFP4 needs two lanes.
     let small = shape.kind == Kind::Early && chunks <= 16;
     let team = if small { chunks.next_power_of_two().max(2) } else { 32 * warps };
-    let block = team.max(if team < 64 { SMALL_BLOCK } else { 0 });
+    // Teams of several warps share a block only where all go one way: a walk may end sooner for one of them.
+    let shared = team < 64 || team == 64 && shape.kind == Kind::Early;
+    let block = if shared { SMALL_BLOCK } else { team };
     let teams_per_block = block / team;
     let rows = if request.nvfp4 { request.rows.next_multiple_of(swizzle::TILE_ROWS) } else { request.rows };
     let teams = if shape.kind == Kind::Stream { request.rows.div_ceil(request.rows.div_ceil(capacity)) } else { rows };
-    Launch { shape, grid: teams.div_ceil(teams_per_block), block, shared_bytes: shape.shared_bytes(block), team }
+    let shared_bytes = shape.shared_bytes(block, request.nvfp4);
+    Launch { shape, grid: teams.div_ceil(teams_per_block), block, shared_bytes, team }
 }
 
 /// Largest supported R: grids of six blocks a row, and of rows up to a multiple of 128, stay below 2^31 blocks.

@@ -41,24 +41,28 @@ pub fn e4m3(value: f32) -> u32 {
 
 /// One f32 to e4m3 without the conversion instruction.
 ///
-/// Normal codes: round the f32 bits to 3 mantissa bits, ties to even, and rebias by 120. Subnormal codes (below 2^-6):
-/// adding 2^14, whose last bit is worth 2^-9, lets the adder round to the code.
+/// The adder rounds: to a sum of 2^20 times the power of two below the value, whose last bit is worth a step of the codes there,
+/// or of 2^14 for subnormal codes. The same lines as the host's `E4m3::from_f32`.
 #[cfg(not(hardware_e4m3))]
 #[inline(always)]
 pub fn e4m3(value: f32) -> u32 {
+    const INFINITY: u32 = 0xff << 23;
+    const LARGEST: u32 = 448.0_f32.to_bits();
+    const SMALLEST_NORMAL: u32 = 0.015625_f32.to_bits();
     let bits = value.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // 448 is the largest code; the comparison as integers also catches infinities, NaN is put back below.
-    let saturated = if magnitude > 0x43e0_0000 { 0x43e0_0000 } else { magnitude };
-    let normal = (saturated + 0x7_ffff + (saturated >> 20 & 1)).wrapping_sub(120 << 23) >> 20;
-    let subnormal = (f32::from_bits(saturated) + 16384.0).to_bits() & 0xf;
-    let code = if saturated < 0x3c80_0000 { subnormal } else { normal };
-    if magnitude > 0x7f80_0000 { 0x7f } else { code | bits >> 24 & 0x80 }
+    // Compared as integers, so infinities and NaN saturate as well; NaN is put back at the end.
+    let saturated = magnitude.min(LARGEST);
+    let exponent = (saturated & INFINITY).max(SMALLEST_NORMAL);
+    let magic = exponent + (20 << 23);
+    let steps = (f32::from_bits(saturated) + f32::from_bits(magic)).to_bits() - magic;
+    let code = steps + (exponent >> 20) - (SMALLEST_NORMAL >> 20);
+    if magnitude > INFINITY { 0x7f } else { code | bits >> 24 & 0x80 }
 }
 
 /// Value of a non-negative e4m3 byte (not NaN), exact: its bits are an f32 too small by 2^120.
 #[inline(always)]
-pub fn decode_magnitude(byte: u32) -> f32 {
+pub const fn decode_magnitude(byte: u32) -> f32 {
     const TWO_TO_120: f32 = f32::from_bits((127 + 120) << 23);
     f32::from_bits(byte << 20) * TWO_TO_120
 }

@@ -1,55 +1,56 @@
 //! The PTX instructions that Rust has no word for: wide loads and stores, packed conversions, directed rounding.
 //!
 //! One function an instruction, no logic. Loads are not `pure`, so they stay where they are written: row and modulation
-//! loads are issued before the first reduction because the source says so.
+//! loads are issued before the first reduction because the source says so. They are not `ld.global.nc` either: that promises memory which
+//! nothing writes while the kernel runs, and lets the assembler move it before the wait for the previous grid, which may write it.
 use core::arch::asm;
 
-/// 16 bytes, read-only path. `address` must be 16-byte aligned and readable.
+/// 16 bytes. `address` must be 16-byte aligned and readable.
 #[inline(always)]
 pub unsafe fn load_128(address: u64) -> [u32; 4] {
     let (a, b, c, d): (u32, u32, u32, u32);
     // SAFETY: the caller gives an aligned, readable address.
     unsafe {
-        asm!("ld.global.nc.v4.b32 {{{a},{b},{c},{d}}}, [{p}];", a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d, p = in(reg64) address, options(nostack))
+        asm!("ld.global.v4.b32 {{{a},{b},{c},{d}}}, [{p}];", a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d, p = in(reg64) address, options(nostack))
     };
     [a, b, c, d]
 }
 
-/// 8 bytes, read-only path. `address` must be 8-byte aligned and readable.
+/// 8 bytes. `address` must be 8-byte aligned and readable.
 #[inline(always)]
 pub unsafe fn load_64(address: u64) -> [u32; 2] {
     let (a, b): (u32, u32);
     // SAFETY: the caller gives an aligned, readable address.
     unsafe {
-        asm!("ld.global.nc.v2.b32 {{{a},{b}}}, [{p}];", a = out(reg32) a, b = out(reg32) b, p = in(reg64) address, options(nostack))
+        asm!("ld.global.v2.b32 {{{a},{b}}}, [{p}];", a = out(reg32) a, b = out(reg32) b, p = in(reg64) address, options(nostack))
     };
     [a, b]
 }
 
-/// 4 bytes, read-only path. `address` must be 4-byte aligned and readable.
+/// 4 bytes. `address` must be 4-byte aligned and readable.
 #[inline(always)]
 pub unsafe fn load_32(address: u64) -> u32 {
     let a: u32;
     // SAFETY: the caller gives an aligned, readable address.
-    unsafe { asm!("ld.global.nc.b32 {a}, [{p}];", a = out(reg32) a, p = in(reg64) address, options(nostack)) };
+    unsafe { asm!("ld.global.b32 {a}, [{p}];", a = out(reg32) a, p = in(reg64) address, options(nostack)) };
     a
 }
 
-/// 2 bytes, read-only path, zero-extended. `address` must be 2-byte aligned and readable.
+/// 2 bytes, zero-extended. `address` must be 2-byte aligned and readable.
 #[inline(always)]
 pub unsafe fn load_16(address: u64) -> u32 {
     let a: u16;
     // SAFETY: the caller gives an aligned, readable address.
-    unsafe { asm!("ld.global.nc.b16 {a}, [{p}];", a = out(reg16) a, p = in(reg64) address, options(nostack)) };
+    unsafe { asm!("ld.global.b16 {a}, [{p}];", a = out(reg16) a, p = in(reg64) address, options(nostack)) };
     a as u32
 }
 
-/// 1 byte, read-only path, zero-extended. `address` must be readable.
+/// 1 byte, zero-extended. `address` must be readable.
 #[inline(always)]
 pub unsafe fn load_8(address: u64) -> u32 {
     let a: u32;
     // SAFETY: the caller gives a readable address.
-    unsafe { asm!("ld.global.nc.u8 {a}, [{p}];", a = out(reg32) a, p = in(reg64) address, options(nostack)) };
+    unsafe { asm!("ld.global.u8 {a}, [{p}];", a = out(reg32) a, p = in(reg64) address, options(nostack)) };
     a
 }
 

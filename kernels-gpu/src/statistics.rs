@@ -77,9 +77,11 @@ pub fn two_row_totals<const WARPS: u32>([first, second]: [f32; 2], team: Team<WA
 #[inline(always)]
 fn word<const WARPS: u32>(team: Team<WARPS>, quantity: u32, group: u32, lane: u32) -> u32 {
     let groups = team.threads() >> 5;
-    let side_by_side = if groups < 4 { groups } else { 4 };
-    let plane = quantity * (groups / side_by_side) + group / side_by_side;
-    (plane * 32 + lane) * side_by_side + group % side_by_side
+    if groups <= 4 {
+        return (quantity * 32 + lane) * groups + group;
+    }
+    let plane = quantity * 2 + group / 4;
+    (plane * 32 + lane) * 4 + group % 4
 }
 
 /// Puts this thread's lane of a quantity where [`add_groups`] finds it after a barrier.

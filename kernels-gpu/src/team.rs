@@ -1,5 +1,5 @@
 //! The threads that share a row: some lanes of a warp, a warp, or a block.
-use crate::contract::{abi::RowArguments, sum_tree};
+use crate::contract::{abi::RowArguments, geometry, sum_tree};
 use crate::sink::Table;
 use crate::view::Aligned;
 use cuda_std::shared::{SharedArray, dynamic_shared_memory};
@@ -16,36 +16,37 @@ pub struct Team<const WARPS: u32> {
     pub thread: u32,
     /// Row of the team's first iteration.
     pub first_row: u32,
-    /// First row of the warp's first iteration: `first_row` unless teams are parts of a warp.
-    pub first_row_of_warp: u32,
+    /// First row of the threads that shuffle and synchronise with this one, a warp or a block: `first_row` unless teams share it.
+    pub first_row_together: u32,
     /// Rows between iterations: teams in the grid.
     pub stride: u32,
     /// Shared memory of the block.
     pub shared: SharedArray,
 }
 
-/// Words of an exchange buffer: two quantities of `W(D)` warps at most.
-const EXCHANGE: u32 = 2 * 32 * sum_tree::MAX_WARPS;
-
 impl<const WARPS: u32> Team<WARPS> {
+    /// Words of an exchange buffer.
+    const EXCHANGE: u32 = geometry::exchange_words(WARPS);
+
     /// The team of the running thread.
     #[inline(always)]
     pub fn here(a: &RowArguments) -> Self {
         let size = if WARPS == 0 { a.team } else { 32 * WARPS };
         let (t, shared) = (thread_idx_x(), dynamic_shared_memory());
-        if size >= 64 {
+        if size >= 64 && WARPS != 2 {
             let row = block_idx_x();
-            return Self { size, thread: t, first_row: row, first_row_of_warp: row, stride: grid_dim_x(), shared };
+            return Self { size, thread: t, first_row: row, first_row_together: row, stride: grid_dim_x(), shared };
         }
-        // A power of two of at most 32: teams tile the warp.
+        // A power of two of at most 64: teams tile the block.
         let shift = size.trailing_zeros();
         let per_block = block_dim_x() >> shift;
         let first = block_idx_x() * per_block;
+        let together = if size == 64 { 0 } else { (t & !31) >> shift };
         Self {
             size,
             thread: t & (size - 1),
             first_row: first + (t >> shift),
-            first_row_of_warp: first + ((t & !31) >> shift),
+            first_row_together: first + together,
             stride: grid_dim_x() * per_block,
             shared,
         }
@@ -66,41 +67,39 @@ impl<const WARPS: u32> Team<WARPS> {
     /// Where a reduction exchanges its lanes; `buffer` is 0 or 1.
     #[inline(always)]
     pub fn exchange(self, buffer: u32) -> SharedArray {
-        // SAFETY: every launch gives room for two buffers and the table.
-        unsafe { self.shared.offset(buffer * EXCHANGE) }
+        let team = if WARPS == 2 { thread_idx_x() / 64 } else { 0 };
+        // SAFETY: every launch gives room for two buffers for each team of the block, and the table or the ring.
+        unsafe { self.shared.offset((2 * team + buffer) * Self::EXCHANGE) }
     }
 
     /// The sink's table, filled by the whole block.
     #[inline(always)]
     pub fn table(self) -> Table {
         // SAFETY: as in `exchange`.
-        let words = unsafe { self.shared.offset(2 * EXCHANGE) };
-        Table { words, thread: thread_idx_x(), threads: self.block() }
+        let teams = if WARPS == 2 { 2 } else { 1 };
+        let words = unsafe { self.shared.offset(2 * teams * Self::EXCHANGE) };
+        let threads = if WARPS > 2 { 32 * WARPS } else { block_dim_x() };
+        Table { words, thread: thread_idx_x(), threads }
     }
 
-    /// Threads of the block.
-    #[inline(always)]
-    fn block(self) -> u32 {
-        if WARPS > 1 { 32 * WARPS } else { block_dim_x() }
-    }
-
-    /// Word of the ring that stages rows ahead, in place of the table: slot `slot` of this thread. Slots of one index lie side
-    /// by side.
+    /// Word of the ring that stages rows ahead: slot `slot` of this thread. Slots of one index lie side by side. Teams of several warps
+    /// that walk have their block to themselves.
     #[inline(always)]
     pub fn ring(self, slot: u32) -> u32 {
-        2 * EXCHANGE + (slot * self.block() + thread_idx_x()) * 4
+        let block = if WARPS > 1 { 32 * WARPS } else { block_dim_x() };
+        2 * Self::EXCHANGE + (slot * block + thread_idx_x()) * 4
     }
 
     /// Chunk number `i` of this thread, of which every row of the shape class has the first `full`.
     #[inline(always)]
     pub fn place(self, i: usize, full: usize, dim: u32) -> Aligned {
-        let chunk = i as u32 * self.threads() + self.thread;
-        Aligned { chunk, exists: i < full || chunk < sum_tree::chunks(dim) }
+        let step = i as u32 * self.threads();
+        Aligned { thread: self.thread, step, exists: i < full || step + self.thread < dim / sum_tree::CHUNK }
     }
 
     /// Whether any lane of the warp has chunk number `i`. (Teams smaller than a warp have chunk 0 only, in every warp.)
     #[inline(always)]
     pub fn warp_has(self, i: usize, full: usize, dim: u32) -> bool {
-        i < full || i as u32 * self.threads() + (self.thread & !31) < sum_tree::chunks(dim)
+        i < full || i as u32 * self.threads() + (self.thread & !31) < dim / sum_tree::CHUNK
     }
 }

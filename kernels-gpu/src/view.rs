@@ -13,8 +13,8 @@ pub fn row_address(base: u64, row: u32, pitch: u32) -> u64 {
 
 /// The position of a chunk in a row. Absent chunks (past D) read as zero and are not written.
 pub trait Place: Copy {
-    /// Index of the chunk in its row.
-    fn chunk(self) -> u32;
+    /// Index of the chunk in its row, as a thread's own part and one that all threads share, a multiple of a warp.
+    fn chunk(self) -> [u32; 2];
     /// Whether the chunk exists.
     fn exists(self) -> bool;
     /// Elements of the chunk that exist: 8, fewer in a tail, 0 when absent.
@@ -33,13 +33,26 @@ pub trait Place: Copy {
     fn store_nibbles(self, row: u64, word: u32);
 }
 
-/// A whole chunk on a 16-byte boundary.
+/// A whole chunk on a 16-byte boundary: number `thread + step` of its row.
+///
+/// The two are kept apart since `step` is a constant of the entry: added to an address in 64 bits it becomes the offset of the access,
+/// where the sum in 32 bits would take three instructions for each chunk and operand.
 #[derive(Clone, Copy)]
 pub struct Aligned {
-    /// Index of the chunk in its row.
-    pub chunk: u32,
+    /// Index of the thread in its team.
+    pub thread: u32,
+    /// Threads of the team, times the number of the chunk.
+    pub step: u32,
     /// Whether the row has it.
     pub exists: bool,
+}
+
+impl Aligned {
+    /// Address of the chunk in a row at `row` where a chunk takes `bytes` bytes.
+    #[inline(always)]
+    pub fn address(self, row: u64, bytes: u32) -> u64 {
+        row + self.thread as u64 * bytes as u64 + self.step as u64 * bytes as u64
+    }
 }
 
 // SAFETY (all blocks of this impl): the host checked that every operand covers `rows x dim` elements and is 16-byte aligned
@@ -47,8 +60,8 @@ pub struct Aligned {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Place for Aligned {
     #[inline(always)]
-    fn chunk(self) -> u32 {
-        self.chunk
+    fn chunk(self) -> [u32; 2] {
+        [self.thread, self.step]
     }
 
     #[inline(always)]
@@ -63,7 +76,7 @@ impl Place for Aligned {
 
     #[inline(always)]
     fn bf16(self, row: u64) -> [u32; 4] {
-        if self.exists { unsafe { ptx::load_128(row + self.chunk as u64 * 16) } } else { [0; 4] }
+        if self.exists { unsafe { ptx::load_128(self.address(row, 16)) } } else { [0; 4] }
     }
 
     #[inline(always)]
@@ -72,33 +85,33 @@ impl Place for Aligned {
             return [0.0; 8];
         }
         let ([a, b, c, d], [e, f, g, h]) =
-            unsafe { (ptx::load_128(row + self.chunk as u64 * 32), ptx::load_128(row + self.chunk as u64 * 32 + 16)) };
+            unsafe { (ptx::load_128(self.address(row, 32)), ptx::load_128(self.address(row, 32) + 16)) };
         [a, b, c, d, e, f, g, h].map(f32::from_bits)
     }
 
     #[inline(always)]
     fn bytes(self, row: u64) -> [u32; 2] {
-        if self.exists { unsafe { ptx::load_64(row + self.chunk as u64 * 8) } } else { [0; 2] }
+        if self.exists { unsafe { ptx::load_64(self.address(row, 8)) } } else { [0; 2] }
     }
 
     #[inline(always)]
     fn store_bf16(self, row: u64, words: [u32; 4]) {
         if self.exists {
-            unsafe { ptx::store_128(row + self.chunk as u64 * 16, words) }
+            unsafe { ptx::store_128(self.address(row, 16), words) }
         }
     }
 
     #[inline(always)]
     fn store_bytes(self, row: u64, words: [u32; 2]) {
         if self.exists {
-            unsafe { ptx::store_64(row + self.chunk as u64 * 8, words) }
+            unsafe { ptx::store_64(self.address(row, 8), words) }
         }
     }
 
     #[inline(always)]
     fn store_nibbles(self, row: u64, word: u32) {
         if self.exists {
-            unsafe { ptx::store_32(row + self.chunk as u64 * 4, word) }
+            unsafe { ptx::store_32(self.address(row, 4), word) }
         }
     }
 }
@@ -117,8 +130,8 @@ pub struct Scalar {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Place for Scalar {
     #[inline(always)]
-    fn chunk(self) -> u32 {
-        self.chunk
+    fn chunk(self) -> [u32; 2] {
+        [self.chunk, 0]
     }
 
     #[inline(always)]

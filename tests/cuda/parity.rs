@@ -116,7 +116,6 @@ fn many_rows(call: &Call, dim: u32) -> u32 {
     let request = |rows| Request {
         nvfp4: call.operator.sink() == SinkKind::Nvfp4,
         streams: call.operator.has_streams(),
-        column_operand: call.operator.sink() == SinkKind::AwqFp8,
         rows,
         dim,
         aligned: true,

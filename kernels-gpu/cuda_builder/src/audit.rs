@@ -1,8 +1,9 @@
 //! The audit: what must not be in an image, and what must.
 //!
 //! The contract promises the same bits on every GPU, so nothing approximate, flushed or contractible may stand in the PTX; the design
-//! promises one pass over memory with the row in registers, so no calls, no local memory, no spills, and loads of 16 bytes; and a
-//! compiler is known to duplicate barriers into divergent branches, so they are counted.
+//! promises one pass over memory with the row in registers, so no calls, no local memory, no spills, and loads of 16 bytes; a
+//! compiler is known to duplicate barriers into divergent branches, so they are counted; and a grid that starts before the previous one
+//! has ended must read nothing before it has waited, but ptxas moves `ld.global.nc` there, which promises that nobody writes.
 
 use crate::ptx::{self, Entry};
 use crate::ptxas::Resources;
@@ -106,6 +107,9 @@ fn forbidden(op: &str) -> Option<&'static str> {
         () if op.starts_with('.') => None, // a directive
         () if parts[0] == "call" => Some("a call"),
         () if has("local") => Some("local memory"),
+        () if (parts[0] == "ld" && has("nc")) || parts[0] == "ldu" => {
+            Some("a load that may pass the wait for the previous grid")
+        }
         () if has("approx") || has("full") => Some("an approximate operation"),
         () if has("ftz") => Some("subnormals flushed to zero"),
         () if is_contractible(&parts) => Some("no rounding mode, so ptxas may contract it into an fma"),

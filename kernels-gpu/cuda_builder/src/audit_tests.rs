@@ -11,7 +11,7 @@ fn list() -> TargetList {
 /// An entry that passes, with more statements put in.
 fn module(name: &str, more: &str) -> String {
     format!(
-        ".visible .entry {name}()\n{{\nld.global.nc.v4.b32 {{%r1,%r2,%r3,%r4}}, [%rd1];\nbar.sync 0;\n{more}\nret;\n}}\n"
+        ".visible .entry {name}()\n{{\nld.global.v4.b32 {{%r1,%r2,%r3,%r4}}, [%rd1];\nbar.sync 0;\n{more}\nret;\n}}\n"
     )
 }
 
@@ -34,6 +34,8 @@ fn each_forbidden_instruction_is_found() {
         ("call.uni panic, ();", "a call"),
         ("@%p1 st.local.b32 [%rd1], %r1;", "local memory"),
         (".local .align 16 .b8 __local_depot0[16];", "local memory"),
+        ("ld.global.nc.L1::no_allocate.b32 %r1, [%rd1];", "wait"),
+        ("ldu.global.b32 %r1, [%rd1];", "wait"),
         ("rcp.approx.f32 %r1, %r2;", "approximate"),
         ("div.full.f32 %r1, %r2, %r3;", "approximate"),
         ("add.rn.ftz.f32 %r1, %r2, %r3;", "flushed"),
@@ -65,7 +67,7 @@ fn a_duplicated_and_a_lost_barrier_are_found() {
 
 #[test]
 fn a_missing_wide_load_is_found_except_in_generic_entries() {
-    let narrow = |name| module(name, "").replace("ld.global.nc.v4.b32", "ld.global.nc.v2.b32");
+    let narrow = |name| module(name, "").replace("ld.global.v4.b32", "ld.global.v2.b32");
     assert_eq!(audit_ptx(&narrow("k"), &list()), ["k: no 16-byte load"]);
     assert_eq!(audit_ptx(&narrow("k_generic"), &list()), Vec::<String>::new());
 }

@@ -1,7 +1,7 @@
 //! Modulation: what happens between the normalised row and its bf16 rounding (contract section 2).
 //!
 //! A modulation owns `1 + scale` and the fma. Its vocabulary is the smallest the body needs: what a thread reads once
-//! ([`Modulation::prepare`]), what it reads for a chunk ([`Modulation::load`], issued early), and what it computes from both.
+//! ([`Modulation::begin`]), what it reads for a chunk ([`Modulation::load`], issued early), and what it computes from both.
 mod broadcast_fp8;
 mod none;
 mod scale_shift;

@@ -59,20 +59,28 @@ impl<R: Recipe> Sink for Nvfp4<R> {
         let byte = R::scale_byte(c, amax);
         let codes = R::codes(c, byte, values);
         place.store_nibbles(row_address(a.out, row, a.dim / 2), codes);
-        if place.exists() && place.chunk().is_multiple_of(2) {
-            let at = a.block_scales + swizzle::offset(row, place.chunk() / 2, a.column_groups);
+        let [thread, step] = place.chunk();
+        if place.exists() && thread.is_multiple_of(2) {
+            // The step is a multiple of 16 block columns, so the offset of the sum is the sum of the offsets.
+            let at = swizzle::offset(row, thread / 2, a.column_groups) + swizzle::column_offset(step / 2);
             // SAFETY: the host checked that the scale buffer covers the swizzled layout of `rows x dim`.
-            unsafe { ptx::store_8(at, byte) };
+            unsafe { ptx::store_8(a.block_scales + at, byte) };
         }
     }
 
+    /// At most three columns; a team of two threads takes two turns.
     #[inline(always)]
     fn pad_columns(a: &RowArguments, row: u32, thread: u32, threads: u32) {
-        let mut column = a.dim / swizzle::BLOCK + thread;
-        while column < a.column_groups * 4 {
-            // SAFETY: a pad column of a real row, inside the layout.
-            unsafe { ptx::store_8(a.block_scales + swizzle::offset(row, column, a.column_groups), 0) };
-            column += threads;
+        let pad = |column| {
+            if column < a.column_groups * 4 {
+                // SAFETY: a pad column of a real row, inside the layout.
+                unsafe { ptx::store_8(a.block_scales + swizzle::offset(row, column, a.column_groups), 0) };
+            }
+        };
+        let column = a.dim / swizzle::BLOCK + thread;
+        pad(column);
+        if threads < 4 {
+            pad(column + threads);
         }
     }
 

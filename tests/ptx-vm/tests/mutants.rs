@@ -51,7 +51,7 @@ const FP8_ANY: &str = "layer_norm_no_affine_quant_fp8_static_bf16__any";
 const STREAM: &str = "ada_layer_norm_quant_fp8_bf16__w1v2s";
 const STREAM_WARPS: &str = "ada_layer_norm_quant_fp8_bf16__w2v3s";
 const SM110: &str = "ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16_sm110__v1";
-const SM110_WARP: &str = "ada_layer_norm_quant_nvfp4_swizzled_bf16_sm110__w1v2";
+const TE_WARP: &str = "ada_layer_norm_quant_nvfp4_swizzled_bf16_te__w1v2";
 const SM120: &str = "layer_norm_no_affine_quant_nvfp4_swizzled_bf16_sm120__v1";
 const SM120_TABLE: &str = "ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16_sm120__v1";
 const TE: &str = "layer_norm_no_affine_quant_nvfp4_swizzled_bf16_te__v1";
@@ -63,9 +63,9 @@ const MUTANTS: &[Mutant] = &[
     ("sm_90",   TABLE,        "bar.sync",                 Nth(0),  Drop),
     ("sm_110a", TABLE,        "bar.sync",                 Nth(1),  Drop),
     ("sm_87",   TABLE,        "st.shared.b32",            Nth(0),  Drop),
-    ("sm_80",   TABLE,        ", 2048;",                  Every,   To(", 2048;", ", 0;")), // one exchange buffer for both reductions
-    ("sm_90",   SM110_WARP,   "bar.sync",                 Nth(0),  Drop),                  // behind the table's stores
-    ("sm_120a", SM110_WARP,   "st.shared.v4.b32",         Nth(0),  Drop),
+    ("sm_80",   TABLE,        ", 512;",                   Every,   To(", 512;", ", 0;")),  // one exchange buffer for both reductions
+    ("sm_90",   TE_WARP,      "bar.sync",                 Nth(0),  Drop),                  // behind the table's stores
+    ("sm_120a", TE_WARP,      "st.shared.v4.b32",         Nth(0),  Drop),
     ("sm_89",   STREAM,       "cp.async.wait_group",      Nth(0),  Drop),
     ("sm_120a", STREAM,       "cp.async.wait_group",      Nth(1),  Drop),
     ("sm_87",   STREAM_WARPS, "cp.async.wait_group",      Nth(1),  To("wait_group 1", "wait_group 2")),
@@ -106,25 +106,25 @@ const MUTANTS: &[Mutant] = &[
     ("sm_110a", SM110,        "max.NaN.bf16x2",           Nth(0),  To("max.NaN", "max")),
     ("sm_90",   SM120,        "set.ge.u32.bf16x2",        Nth(0),  To("set.ge", "set.gt")),
     // Constants.
-    ("sm_100a", SM110,        "0f38800000",               Nth(0),  To("0f38800000", "0f39000000")), // 2^-14
+    ("sm_100a", SM110,        "SM110[2048]",              Nth(0),  To(" 0, 0, 128, 56,", " 0, 0, 0, 57,")), // the factor of byte 0x38
     ("sm_90",   SM110,        ", 16711935;",              Nth(0),  To("16711935", "16711936")), // half a code, ties down
-    ("sm_87",   SM110,        "65537",                    Nth(0),  To("65537", "1")), // ties of odd codes, in both halves
-    ("sm_90",   SM110,        "1152927002164985856",     Nth(0),  To("1152927002164985856", "1152921504606846976")),
+    ("sm_87",   SM110,        "SM110[2048]",              Nth(0),  To(" 37, 73, 146, 58, 1,", " 37, 73, 146, 58, 0,")), // ties of odd codes, byte 0x16
+    ("sm_90",   SM110,        "SM110[2048]",              Nth(0),  To(" 40, 150, 29, 59,", " 217, 137, 29, 59,")), // what is above 1/1.625, byte 0x0d
     ("sm_90",   SM110,        "0f3E2AAAAB",               Nth(0),  To("0f3E2AAAAB", "0f3E2AAAA0")), // 1/6
-    ("sm_120a", SM110,        ", 458759;",                Nth(0),  To("458759", "458755")),
-    ("sm_80",   FP8,          "0f46800000",               Nth(0),  To("0f46800000", "0f46000000")), // subnormals of e4m3
-    ("sm_80",   FP8_TABLE,    "bfe.u32",                  Nth(1),  To(", 20, 1;", ", 19, 1;")),
+    ("sm_120a", SM110,        ", 117901063;",             Nth(0),  To("117901063", "117901059")), // 7 of every byte
+    ("sm_80",   FP8,          "1015021568",               Nth(0),  To("1015021568", "1023410176")), // subnormals of e4m3
+    ("sm_80",   FP8_TABLE,    "167772160",                Nth(0),  To("167772160", "159383552")), // a step of e4m3
     ("sm_87",   FP8,          ", 1138753536;",            Nth(0),  To("1138753536", "1139802112")), // 448
     ("sm_89",   SM120_TABLE,  ", 1086;",                  Nth(0),  To("1086", "1087")),
-    ("sm_90",   SM110,        "2004318071",               Nth(0),  To("2004318071", "1985442679")), // codes of a NaN block
+    ("sm_90",   SM110,        "SM110[2048]",              Nth(0),  To("119, 119, 119, 119", "119, 119, 119, 118")), // codes of a NaN block
     // Addresses, widths and bounds.
-    ("sm_90",   TABLE,        "ld.global.nc.v4",          Nth(0),  To("];", "+16];")),
+    ("sm_90",   TABLE,        "ld.global.v4",             Nth(0),  To("];", "+16];")),
     ("sm_110a", FP8,          "st.global.v2.b32",         Nth(0),  To("], {", "+8], {")),
     ("sm_90",   TABLE,        "st.global.v4.b32",         Nth(1),  Drop),
     ("sm_90",   SM110,        "st.global.u8",             Nth(1),  Drop),                           // a pad column
     ("sm_110a", SM110,        "st.global.u8",             Nth(0),  To("st.global.u8", "st.global.u16")),
     ("sm_90",   SM110,        ", 512;",                   Nth(2),  To(", 512;", ", 256;")),         // the scale layout
-    ("sm_80",   TABLE,        "bfe.u32",                  Before("bar.sync"), To(", 5, 1;", ", 4, 1;")), // the warp's number
+    ("sm_80",   TABLE,        "shr.u32",                  Before("bar.sync"), To(", 5;", ", 4;")), // the warp's number
     ("sm_90",   FP8_ANY,      "setp.ge.u32",              Nth(0),  To("setp.ge", "setp.gt")),
     ("sm_87",   SIX,          "setp.ge.u32",              Nth(0),  To("setp.ge", "setp.gt")),
     ("sm_100a", FP8_ANY,      "setp.lt.u32",              Nth(5),  To("setp.lt", "setp.le")),

@@ -47,26 +47,16 @@ const SMALLEST_GLOBAL_SCALE: f32 = f32::from_bits((127 - 118) << 23);
 pub struct FlashRtSm110;
 
 impl Recipe for FlashRtSm110 {
-    type Constants = SharedArray;
+    type Constants = ();
     type Values = SignMagnitude;
-    const TABLE: bool = true;
+    const TABLE: bool = false;
 
     #[inline(always)]
-    fn begin(_: &RowArguments, table: Table) -> SharedArray {
-        tabulate(table, |byte| {
-            let factor = reciprocal(decode_magnitude(byte)) * TWO_TO_MINUS_14;
-            // Fraction of the decoded scale's mantissa in eighths: byte 7 is 1.75·2^-7, the other subnormals are 1, 1.25 or 1.5.
-            let eighths = if byte >= 8 { byte & 7 } else { byte / 7 * 6 };
-            // 2^14 times what makes the factor larger; as bits, since a `match` becomes a table in global memory.
-            let above = (0x1000_0500_0000_0000_u64 >> (eighths * 8)) as u32 & 0xff;
-            let odd_up = if eighths == 6 { 0x0001_0001 } else { 0 };
-            [(factor * f32::from_bits(1.0_f32.to_bits() + (above << 9))).to_bits(), odd_up]
-        })
-    }
+    fn begin(_: &RowArguments, _: Table) {}
 
     /// The product with `fl(1/6)` gives the byte of `max(amax/6, 1e-12)` for every bf16 amax.
     #[inline(always)]
-    fn scale_byte(_: SharedArray, amax: u32) -> u32 {
+    fn scale_byte(_: (), amax: u32) -> u32 {
         e4m3(high(amax) * ONE_SIXTH)
     }
 
@@ -83,18 +73,56 @@ impl Recipe for FlashRtSm110 {
     /// for three mantissas of the scale: with 1.625 for ties 1.75 and 3.5, with 1.875 for all but 0.25, and the table's factor
     /// is larger by what takes just those a unit up; with 1.75 for 0.75, 1.75 and 3.5, which are ties to even.
     #[inline(always)]
-    fn codes(table: SharedArray, byte: u32, SignMagnitude { magnitudes, signs }: SignMagnitude) -> u32 {
+    fn codes(_: (), byte: u32, SignMagnitude { magnitudes, signs }: SignMagnitude) -> u32 {
         /// Code 7 and every fraction bit below it.
         const LARGEST: u32 = 0x0fff_0fff;
-        let [factor, odd_up, keep, set] = look_up(table, byte);
+        // SAFETY: one of the table's entries, and aligned to it.
+        let [factor, odd_up, keep, set] = unsafe { ptx::load_128(SM110.0.as_ptr() as u64 + byte as u64 * 16) };
         let factor = f32::from_bits(factor);
         let [a, b, c, d] = magnitudes.map(|m| {
             let y = ptx::f16x2(high(m) * factor, low(m) * factor);
             ptx::min_bf16x2(y + 0x00ff_00ff + (y >> 9 & odd_up), LARGEST)
         });
-        let codes = a >> 9 & 0x0007_0007 | b >> 5 & 0x0070_0070 | c >> 1 & 0x0700_0700 | (d << 3) & 0x7000_7000;
+        let codes = permute(a, c, UPPER_BYTES) >> 1 & 0x0707_0707 | (permute(b, d, UPPER_BYTES) << 3) & 0x7070_7070;
         (codes | signs) & keep | set
     }
+}
+
+/// For every non-negative byte: the factor of v, the bits of an f16 pair that make ties of odd codes go up, and the masks of
+/// [`Recipe::codes`]'s special bytes.
+///
+/// In global memory: a block that filled a table in shared memory first, as for [`TransformerEngine`], would spend 40 instructions a thread
+/// or wait for a copy. 4096 rows of 3072 take 14.7 us instead of 16.1 or 17.1; at 64 rows the first look-up costs 0.3 us.
+#[repr(align(16))]
+struct Sm110([[u32; 4]; 128]);
+
+static SM110: Sm110 = {
+    let mut table = [[0; 4]; 128];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte as usize] = sm110_entry(byte);
+        byte += 1;
+    }
+    Sm110(table)
+};
+
+const fn sm110_entry(byte: u32) -> [u32; 4] {
+    match byte {
+        0 => return [0; 4],
+        NOT_A_NUMBER => return [0, 0, 0, ALL_SEVEN],
+        _ => {}
+    }
+    let factor = 1.0 / decode_magnitude(byte) * TWO_TO_MINUS_14;
+    // Fraction of the decoded scale's mantissa in eighths: byte 7 is 1.75·2^-7, the other subnormals are 1, 1.25 or 1.5.
+    let eighths = if byte >= 8 { byte & 7 } else { byte / 7 * 6 };
+    // 2^14 times what makes the factor larger.
+    let above = match eighths {
+        5 => 5,
+        7 => 16,
+        _ => 0,
+    };
+    let odd_up = if eighths == 6 { 0x0001_0001 } else { 0 };
+    [(factor * f32::from_bits(1.0_f32.to_bits() + (above << 9))).to_bits(), odd_up, u32::MAX, 0]
 }
 
 /// Ties away from zero, codes 4 and 5 never; scale byte rounded up.
@@ -174,7 +202,11 @@ impl Recipe for TransformerEngine {
         let g = g.max(SMALLEST_GLOBAL_SCALE).min(f32::MAX);
         let decode = reciprocal(g);
         let inv = |byte| reciprocal(decode_magnitude(byte) * decode).min(f32::MAX);
-        (g * ONE_SIXTH, tabulate(table, |byte| [inv(byte).to_bits(), 0]))
+        let entry = |byte| {
+            let keep = if byte == 0 || byte == NOT_A_NUMBER { 0 } else { u32::MAX };
+            [inv(byte).to_bits(), 0, keep, if byte == NOT_A_NUMBER { ALL_SEVEN } else { 0 }]
+        };
+        (g * ONE_SIXTH, fill(table, entry))
     }
 
     #[inline(always)]
@@ -225,16 +257,13 @@ impl Recipe for TransformerEngine {
 /// Every code of a block that holds a NaN.
 const ALL_SEVEN: u32 = 0x7777_7777;
 
-/// Fills the table with two words of the recipe for every non-negative byte, and the masks of [`Recipe::codes`]'s special bytes.
+/// Fills the table: an entry for every non-negative byte, of which the last two words are the masks of [`Recipe::codes`]'s special bytes.
 #[inline(always)]
-fn tabulate(table: Table, value: impl Fn(u32) -> [u32; 2]) -> SharedArray {
+fn fill(table: Table, entry: impl Fn(u32) -> [u32; 4]) -> SharedArray {
     let mut byte = table.thread;
     while byte < Table::ENTRIES {
-        let [a, b] = value(byte);
-        let keep = if byte == 0 || byte == NOT_A_NUMBER { 0 } else { u32::MAX };
-        let set = if byte == NOT_A_NUMBER { ALL_SEVEN } else { 0 };
         // SAFETY: one of the table's entries, written by this thread alone.
-        unsafe { table.words.write_4(byte * 4, [a, b, keep, set].map(f32::from_bits)) };
+        unsafe { table.words.write_4(byte * 4, entry(byte).map(f32::from_bits)) };
         byte += table.threads;
     }
     table.words
@@ -254,10 +283,11 @@ fn negative(words: [u32; 4]) -> [u32; 4] {
     words.map(|w| ptx::fma_bf16x2(w, ONE, 0))
 }
 
+/// Upper bytes of the halves of two words, interleaved: the byte of the pair (2j, 2j + 1) is byte j.
+const UPPER_BYTES: u32 = 0x7351;
+
 /// Sign bits of elements k and k + 4 (bits 15 and 31 of word k) to bit 3 of their nibbles.
 #[inline(always)]
 fn signs([a, b, c, d]: [u32; 4]) -> u32 {
-    /// Bytes 1 and 3 of both words, interleaved: the byte of the pair (2j, 2j + 1) is byte j.
-    const SIGN_BYTES: u32 = 0x7351;
-    permute(b, d, SIGN_BYTES) & 0x8080_8080 | permute(a, c, SIGN_BYTES) >> 4 & 0x0808_0808
+    permute(b, d, UPPER_BYTES) & 0x8080_8080 | permute(a, c, UPPER_BYTES) >> 4 & 0x0808_0808
 }

@@ -93,7 +93,6 @@ fn choose(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Launch {
     geometry::choose(&Request {
         nvfp4: call.operator.sink() == SinkKind::Nvfp4,
         streams: call.operator.has_streams(),
-        column_operand: call.operator.sink() == SinkKind::AwqFp8,
         rows,
         dim,
         aligned: alignment == Alignment::Vector && dim.is_multiple_of(8),
@@ -134,6 +133,8 @@ fn walking(rows: u32, dim: u32, call: &Call, chosen: Launch) -> Option<Launch> {
     };
     let shape = SHAPES.iter().find(same)?;
     let teams = rows.div_ceil(5);
-    let shared_bytes = shape.shared_bytes(chosen.block);
-    Some(Launch { shape, grid: teams.div_ceil(chosen.block / chosen.team), shared_bytes, ..chosen })
+    // Teams of several warps that walk have their block to themselves.
+    let block = if chosen.team == 32 { chosen.block } else { chosen.team };
+    let shared_bytes = shape.shared_bytes(block, false);
+    Some(Launch { shape, grid: teams.div_ceil(block / chosen.team), block, shared_bytes, ..chosen })
 }

@@ -57,17 +57,19 @@ fn tie(call: Call, rows: usize, dim: usize) -> Case {
     with(problem, x, [vec![shift; dim], vec![scale; dim]].concat(), 1.0)
 }
 
-/// `v = shift`, which lies on the ties between codes: of e4m3 in every binade, or of e2m1 in blocks whose amax is 6 times a power of two.
+/// `v = shift`, which lies on the ties between codes: of e4m3 in every binade, or of e2m1 in blocks whose amax is 6 times a scale.
 fn codes(call: Call, rows: usize, dim: usize) -> Case {
     const OF_E2M1: [f32; 8] = [6.0, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0];
     let problem = problem(call, rows, dim);
     let mut random = Random(problem.seed);
     let x = (0..rows * dim).map(|_| bf16::from_f32(random.normal())).collect();
     let power = |n: usize| 2f32.powi(i32::try_from(n).unwrap_or(0) - 11);
+    // A scale of every mantissa: the products with a code's bounds have 7 bits.
+    let scale = |block: usize| (1.0 + f32::from(u8::try_from(block % 8).unwrap_or(0)) / 8.0) * power(block % 20);
     let of_e4m3 = |d: usize| f32::from(u8::try_from(17 + 2 * (d % 8)).unwrap_or(0)) / 16.0 * power(d / 16 % 20);
     let shift = (0..dim).map(|d| {
         let sign = if d % 16 < 8 { 1.0 } else { -1.0 };
-        sign * if call.recipe.is_some() { OF_E2M1[d % 8] * power(d / 16 % 20) } else { of_e4m3(d) }
+        sign * if call.recipe.is_some() { OF_E2M1[d % 8] * scale(d / 16) } else { of_e4m3(d) }
     });
     with(problem, x, shift.chain(std::iter::repeat_n(-1.0, dim)).collect(), 1.0)
 }
