@@ -41,7 +41,10 @@ pub fn audit_ptx(text: &str, list: &TargetList) -> Vec<String> {
         findings.push("there is no entry".to_owned());
     }
     for entry in &entries {
-        let found = instruction_findings(entry).into_iter().chain(expectation_findings(entry, list));
+        let found = instruction_findings(entry)
+            .into_iter()
+            .chain(wait_findings(entry))
+            .chain(expectation_findings(entry, list));
         findings.extend(found.map(|what| format!("{}: {what}", entry.name)));
     }
     findings
@@ -49,6 +52,14 @@ pub fn audit_ptx(text: &str, list: &TargetList) -> Vec<String> {
 
 /// Checks that PTX is that of its target: targets share cargo's folder, and an older one's PTX would assemble for a newer one.
 pub fn audit_target(text: &str, target: &Target) -> Vec<String> {
+    if target.cfg.iter().any(|cfg| cfg == "sm_90_up") {
+        let waits = |entry: &Entry<'_>| entry.statements.iter().any(|statement| ptx::opcode(statement) == WAIT);
+        let missing = ptx::entries(text).into_iter().filter(|entry| !waits(entry));
+        let findings: Vec<_> = missing.map(|entry| format!("{}: no wait for the previous grid", entry.name)).collect();
+        if !findings.is_empty() {
+            return findings;
+        }
+    }
     let head = format!(".version {}\n.target {}\n", target.ptx_version(), target.name);
     if text.starts_with(&head) {
         return vec![];
@@ -97,6 +108,25 @@ fn instruction_findings(entry: &Entry<'_>) -> Vec<String> {
         }
     }
     findings
+}
+
+/// Programmatic dependent launch: behind it, what the previous grid wrote is there.
+const WAIT: &str = "griddepcontrol.wait";
+
+/// An entry that waits for the previous grid does so once, before it touches memory that the grid may write.
+fn wait_findings(entry: &Entry<'_>) -> Vec<String> {
+    let opcodes: Vec<&str> = entry.statements.iter().map(|statement| ptx::opcode(statement)).collect();
+    let touches = |op: &&str| {
+        ["ld.global", "st.global", "cp.async.c", "atom.", "red."].iter().any(|access| op.starts_with(access))
+    };
+    match opcodes.iter().filter(|op| **op == WAIT).count() {
+        0 => vec![],
+        1 => {
+            let early = opcodes.iter().take_while(|op| **op != WAIT).find(|op| touches(op));
+            early.map(|op| format!("`{op}` before the wait for the previous grid")).into_iter().collect()
+        }
+        waits => vec![format!("{waits} waits for the previous grid")],
+    }
 }
 
 /// Why an instruction may not be there.

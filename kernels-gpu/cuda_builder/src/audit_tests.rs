@@ -66,6 +66,25 @@ fn a_duplicated_and_a_lost_barrier_are_found() {
 }
 
 #[test]
+fn accesses_before_the_wait_for_the_previous_grid_are_found() {
+    let early = module("k", "griddepcontrol.wait;");
+    let wait_first = |text: &str| text.replace("ld.global.v4", "griddepcontrol.wait;\nld.global.v4");
+    assert_eq!(audit_ptx(&early, &list()), ["k: `ld.global.v4.b32` before the wait for the previous grid"]);
+    assert_eq!(audit_ptx(&wait_first(&module("k", "")), &list()), Vec::<String>::new());
+    assert_eq!(audit_ptx(&wait_first(&early), &list()), ["k: 2 waits for the previous grid"]);
+    let target = |cfg: &[&str]| Target {
+        name: "sm_90".to_owned(),
+        kind: Kind::Cubin,
+        ptx: 80,
+        cfg: cfg.iter().map(|cfg| (*cfg).to_owned()).collect(),
+    };
+    let text = format!(".version 8.0\n.target sm_90\n{}", module("k", ""));
+    assert_eq!(audit_target(&text, &target(&["sm_90_up"])), ["k: no wait for the previous grid"]);
+    assert_eq!(audit_target(&wait_first(&text), &target(&["sm_90_up"])), Vec::<String>::new());
+    assert_eq!(audit_target(&text, &target(&[])), Vec::<String>::new());
+}
+
+#[test]
 fn a_missing_wide_load_is_found_except_in_generic_entries() {
     let narrow = |name| module(name, "").replace("ld.global.v4.b32", "ld.global.v2.b32");
     assert_eq!(audit_ptx(&narrow("k"), &list()), ["k: no 16-byte load"]);
