@@ -5,6 +5,9 @@ use crate::{accuracy, bench, check, demo, diff, info, manual, run, vectors};
 use adaptive_layernorm_producers::{Nvfp4Recipe, Operator};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 /// LayerNorm, adaptive modulation and FP8 or NVFP4 quantisation in one kernel, the same bytes on every GPU and on the CPU.
 #[derive(Debug, Parser)]
@@ -66,6 +69,15 @@ impl Cli {
 
 #[cfg(test)]
 mod tests;
+
+/// A whole number in a range, which the sentence names where it is not one.
+pub fn whole<T: FromStr + PartialOrd + Display>(text: &str, range: RangeInclusive<T>) -> Result<T, String> {
+    let (least, most) = (range.start(), range.end());
+    match text.parse() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => Err(format!("expected a whole number from {least} to {most}")),
+    }
+}
 
 /// Reads the name of an operator.
 pub fn operator() -> impl TypedValueParser<Value = Operator> {

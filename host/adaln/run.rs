@@ -37,10 +37,10 @@ pub struct Args {
     #[arg(long, value_name = "E", allow_hyphen_values = true, value_parser = eps)]
     eps: Option<f32>,
     /// Chunk of temb and table that shifts [default: 0]
-    #[arg(long, value_name = "I")]
+    #[arg(long, value_name = "I", allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 0..=u32::MAX))]
     shift_idx: Option<u32>,
     /// Chunk of temb and table that scales [default: 1]
-    #[arg(long, value_name = "J")]
+    #[arg(long, value_name = "J", allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 0..=u32::MAX))]
     scale_idx: Option<u32>,
     /// How NVFP4 scales and codes are chosen [default: the GPU's native one; transformer-engine on the CPU]
     #[arg(long, value_name = "RECIPE", value_parser = cli::recipe())]
@@ -153,7 +153,11 @@ fn binding(text: &str) -> Result<(String, String), String> {
 /// A number that variances can be added to.
 fn eps(text: &str) -> Result<f32, String> {
     let value: f32 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    if value.is_finite() && value >= 0.0 { Ok(value) } else { Err("expected a finite number of at least 0".to_owned()) }
+    if value.is_finite() && value >= 0.0 {
+        Ok(value)
+    } else {
+        Err("expected a number of at least 0 that an f32 holds".to_owned())
+    }
 }
 
 /// The bindings by operand, each of which the operator has.

@@ -123,7 +123,9 @@ fn options_that_would_change_nothing() {
         adaln(&[&bench[..], &["--shape", "2x16"]].concat()).code(2).stderr(contains("cannot be used with"));
     }
     // No multiple of it is as small as the widest D.
-    adaln(&["bench", "--sweep", "--step", "16385"]).code(2).stderr(contains("16385 is not in 1..=16384"));
+    adaln(&["bench", "--sweep", "--step", "16385"])
+        .code(2)
+        .stderr(contains("16385").and(contains("expected a whole number from 1 to 16384")));
 }
 
 #[test]
@@ -214,9 +216,24 @@ fn numbers_out_of_range() {
     for eps in ["-1", "-1e-5", "nan", "inf", "1e50"] {
         adaln(&["run", ADA_FP8, "--input", "a", "--output", "b", "--eps", eps])
             .code(2)
-            .stderr(contains("expected a finite number of at least 0").and(contains(eps)));
+            .stderr(contains("expected a number of at least 0 that an f32 holds").and(contains(eps)));
     }
-    adaln(&["check", "--cases", "0"]).code(2).stderr(contains("0 is not in 1.."));
+    let run = ["run", ADA_FP8, "--input", "a", "--output", "b"];
+    let calls: [(&[&str], &str, &str, &str); 7] = [
+        (&["check"], "--cases", "0", "1 to"),
+        (&["check"], "--cases", "-1", "1 to"),
+        (&["check"], "--cases", "abc", "1 to"),
+        (&["check"], "--seed", "-1", "0 to"),
+        (&["check"], "--seed", "18446744073709551616", "0 to 18446744073709551615"),
+        (&["bench"], "--runs", "0", "1 to"),
+        (&run, "--shift-idx", "-1", "0 to"),
+    ];
+    for (command, option, value, range) in calls {
+        let expected = format!("expected a whole number from {range}");
+        adaln(&[command, &[option, value]].concat())
+            .code(2)
+            .stderr(contains(option).and(contains(value)).and(contains(expected)));
+    }
 }
 
 #[test]

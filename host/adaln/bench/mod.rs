@@ -36,17 +36,17 @@ pub struct Args {
     #[arg(long, value_name = "RxD", conflicts_with = "sweep")]
     shape: Vec<Extents>,
     /// Whole runs, of which the median is shown
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 1..=u32::MAX))]
     runs: u32,
     /// Sweep D from 16 to 16384 at the same bytes instead of the seed shapes
     #[arg(long)]
     sweep: bool,
     // clap drops a requirement that conflicts with what is there: these three conflict with --shape themselves.
     /// Step of D in a sweep
-    #[arg(long, value_name = "COLUMNS", default_value_t = 16, requires = "sweep", conflicts_with = "shape", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    #[arg(long, value_name = "COLUMNS", default_value_t = 16, requires = "sweep", conflicts_with = "shape", allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 1..=16384_u32))]
     step: u32,
     /// Megabytes that a call of a sweep reads and writes
-    #[arg(long, value_name = "MB", default_value_t = 64, requires = "sweep", conflicts_with = "shape", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MB", default_value_t = 64, requires = "sweep", conflicts_with = "shape", allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 1..=u32::MAX))]
     megabytes: u32,
     /// Plot time per byte over D
     #[arg(long, value_name = "FILE.svg", requires = "sweep", conflicts_with = "shape")]

@@ -19,10 +19,10 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// How many calls
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 200, allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 1..=u64::MAX))]
     cases: u64,
     /// Where the randomness begins; the same seed gives the same calls [default: another one each time]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 0..=u64::MAX))]
     seed: Option<u64>,
     /// Only this operator (repeat for more)
     #[arg(long, value_name = "OPERATOR", value_parser = cli::operator(), hide_possible_values = true)]

@@ -51,7 +51,9 @@ pub fn all(args: &Args, expected: &TensorFile, got: &TensorFile) -> Outcome<(Vec
         }
     }
     if pairs.is_empty() {
-        return Err(Failure::input("the files have no outputs in common; name some with --pair X=Y"));
+        return Err(Failure::input(
+            "the files have no outputs in common; name some with --pair X=Y, and NVFP4 codes together with their scales",
+        ));
     }
     Ok((pairs, others))
 }
