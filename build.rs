@@ -43,6 +43,13 @@ struct Image {
     entries: Vec<Entry>,
 }
 
+impl Image {
+    /// The file that the library embeds.
+    fn shipped(&self) -> Option<&File> {
+        self.files.iter().find(|file| file.kind == self.kind)
+    }
+}
+
 #[derive(Deserialize)]
 struct File {
     file: String,
@@ -76,13 +83,17 @@ fn run() -> Result<()> {
     let path = folder.join("MANIFEST.toml");
     if !path.is_file() {
         report_stale("there are no kernel images yet; run `cargo kernels`");
-        return Ok(fs::write(out.join("images.rs"), table(&folder, &Manifest::empty())?)?);
+        return Ok(fs::write(out.join("images.rs"), table(&Manifest::empty())?)?);
     }
     let manifest: Manifest =
         toml::from_str(&fs::read_to_string(&path)?).map_err(|e| format!("{}: {e}", path.display()))?;
     verify(&folder, &manifest)?;
     check_stale(&root, &manifest)?;
-    Ok(fs::write(out.join("images.rs"), table(&folder, &manifest)?)?)
+    // Beside the table: cargo shares this folder between copies of the package in one target folder, and the other copy may go.
+    for file in manifest.image.iter().filter_map(Image::shipped) {
+        fs::copy(folder.join(&file.file), out.join(&file.file))?;
+    }
+    Ok(fs::write(out.join("images.rs"), table(&manifest)?)?)
 }
 
 /// What makes cargo run this again. The device sources are not in the published package.
@@ -154,28 +165,28 @@ fn report_stale(message: &str) {
 }
 
 /// The Rust table that host/images.rs includes.
-fn table(folder: &Path, manifest: &Manifest) -> Result<String> {
+fn table(manifest: &Manifest) -> Result<String> {
     let mut text = String::from("pub static IMAGES: &[Image] = &[\n");
     let toolkit = numbers(&manifest.tools.ptxas)?;
     for image in &manifest.image {
-        let shipped = image.files.iter().find(|file| file.kind == image.kind);
-        let shipped = shipped.ok_or_else(|| format!("MANIFEST.toml names no {} for {}", image.kind, image.target))?;
-        write_image(&mut text, folder, image, shipped, toolkit)?;
+        let shipped =
+            image.shipped().ok_or_else(|| format!("MANIFEST.toml names no {} for {}", image.kind, image.target))?;
+        write_image(&mut text, image, shipped, toolkit)?;
     }
     text.push_str("];\n");
     Ok(text)
 }
 
-fn write_image(out: &mut String, folder: &Path, image: &Image, shipped: &File, toolkit: (u32, u32)) -> Result<()> {
+fn write_image(out: &mut String, image: &Image, shipped: &File, toolkit: (u32, u32)) -> Result<()> {
     let Image { target, kind, ptx_version, entries, .. } = image;
     let File { file, bytes, sha256, .. } = shipped;
     let kind = if kind == "cubin" { "Cubin" } else { "Ptx" };
-    let (path, ptx_version) = (folder.join(file), numbers(ptx_version)?);
+    let ptx_version = numbers(ptx_version)?;
     writeln!(
         out,
         "Image {{ target: {target:?}, kind: ImageKind::{kind}, ptx_version: {ptx_version:?}, toolkit: {toolkit:?},"
     )?;
-    writeln!(out, "bytes: {bytes}, sha256: {sha256:?}, packed: include_bytes!({path:?}), entries: &[")?;
+    writeln!(out, "bytes: {bytes}, sha256: {sha256:?}, packed: include_bytes!({file:?}), entries: &[")?;
     for Entry { name, registers, shared, local, spills } in entries {
         writeln!(
             out,
