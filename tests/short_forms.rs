@@ -8,7 +8,6 @@ use adaptive_layernorm_producers::reference::nvfp4::{
 };
 use adaptive_layernorm_producers::reference::{e4m3, nvfp4};
 use adaptive_layernorm_producers::{E4m3, Nvfp4Recipe};
-use half::f16;
 
 const ONE_SIXTH: f32 = 1.0 / 6.0;
 
@@ -38,10 +37,9 @@ fn product_with_one_sixth_gives_the_sm110_scale_byte() {
 }
 
 #[test]
-fn corrected_quotient_gives_the_sm120_scale_byte() {
+fn product_with_less_than_one_sixth_gives_the_sm120_scale_byte() {
     for amax in magnitudes() {
-        let quotient = amax * ONE_SIXTH;
-        let x = (-quotient).mul_add(6.0, amax).mul_add(ONE_SIXTH, quotient);
+        let x = amax * ONE_SIXTH.next_down();
         let rounded = (x.to_bits().wrapping_add(0xf_ffff) >> 20) as i32 - 960;
         let byte = if rounded < 8 { 1 } else { rounded.min(0x7e) };
         let short = if amax == 0.0 { 0 } else { byte };
@@ -49,55 +47,103 @@ fn corrected_quotient_gives_the_sm120_scale_byte() {
     }
 }
 
-/// The kernels' table for a byte: the factor of v, and the bits of an f16 pair that make ties of odd codes go up.
-fn sm110_factor(byte: u8) -> (f32, u32) {
-    let factor = inverse_scale(Nvfp4Recipe::FlashRtSm110, 1.0, byte) * 2.0_f32.powi(-14);
-    let eighths = if byte >= 8 { byte & 7 } else { byte / 7 * 6 };
-    let above = match eighths {
-        5 => 5,
-        7 => 16,
-        _ => 0,
-    };
-    (factor * (1.0 + above as f32 / 16384.0), u32::from(eighths == 6))
+/// `fma.rn.bf16x2` of one half: the product of two bf16 is exact in f64, and so is its sum with a third where the two are not
+/// more than 2^37 apart; beyond, the smaller one is less than half a unit of the other.
+fn fma_bf16(a: f32, b: f32, c: f32) -> f32 {
+    let exact = f64::from(a) * f64::from(b) + f64::from(c);
+    let bits = exact.to_bits();
+    // Nearest even, by hand: f64 to bf16 in one rounding, in bf16's normal range.
+    if exact == 0.0 || !exact.is_finite() {
+        return exact as f32;
+    }
+    let exponent = (bits >> 52 & 0x7ff) as i32 - 1023;
+    let drop = 52 - 7 + (-126 - exponent).clamp(0, 60);
+    let half = 1u64 << (drop - 1);
+    let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
+    let rounded = if drop > 53 { 0 } else { (mantissa + half - 1 + (mantissa >> drop & 1)) >> drop };
+    let magnitude = rounded as f64 * 2f64.powi(exponent - 52 + drop);
+    (if exact < 0.0 { -magnitude } else { magnitude }) as f32
 }
 
 #[test]
-fn rounding_to_f16_gives_the_sm110_codes() {
+fn the_mirrored_fma_rounds_once() {
+    let ulp = 2f32.powi(-7);
+    for (a, b, c, expected) in [
+        (1.0, 1.0, 0.0, 1.0),
+        (1.0 + ulp, 1.0 + ulp, 0.0, 1.0 + 2.0 * ulp), // 1 + 2u + u²
+        (1.0, 0.5, 252.0, 252.0),                     // ties to even
+        (1.0, 1.5, 252.0, 254.0),
+        (1.0, 1.5 - ulp, 252.0, 253.0), // and what is beside one
+        (1.0, 5.0, 256.0, 260.0),       // two apart from 256 on
+        (1.0, 7.0, 256.0, 264.0),
+        (2f32.powi(-133), 1.0, 0.0, 2f32.powi(-133)), // the smallest subnormal
+        (2f32.powi(-133), 0.5, 0.0, 0.0),
+        (2f32.powi(-133), 1.5, 0.0, 2f32.powi(-132)),
+        (3e38, 3e38, 1.0, f32::INFINITY),
+        (-3.0, 1.0, 1.0, -2.0),
+    ] {
+        assert_eq!(fma_bf16(a, b, c), expected, "{a:e} {b:e} {c:e}");
+    }
+}
+
+/// Which code a bf16 stands for: 252 to 255, then 256 to 262 by twos.
+fn coded(line: f32) -> u8 {
+    (round(line).to_bits() - round(252.0).to_bits()) as u8
+}
+
+/// The kernels' factors for scales from 1 to 1.875: of v, of 2v/s and of v/s.
+const SM110_LINES: [[f32; 3]; 8] = [
+    [1.0, 1.9921875, 0.99609375],
+    [1.0, 1.7734375, 0.88671875],
+    [1.0, 1.59375, 0.796875],
+    [1.0, 1.453125, 0.7265625],
+    [1.0, 1.328125, 0.6640625],
+    [1.015625, 1.2109375, 0.60546875],
+    [1.0234375, 1.1171875, 0.55859375],
+    [1.0703125, 0.99609375, 0.5],
+];
+
+#[test]
+fn lines_in_bf16_give_the_sm110_codes() {
     for byte in bytes() {
-        let (factor, odd_up) = sm110_factor(byte);
+        let scale = E4m3::from_bits(byte).to_f32();
+        let power = 2f32.powi(-scale.log2().floor() as i32);
+        let [turn, twice, once] = SM110_LINES[(scale.to_bits() >> 20 & 7) as usize];
         for v in magnitudes() {
-            let y = u32::from(f16::from_f32(v * factor).to_bits());
-            let short = ((y + 0xff + (y >> 9 & odd_up)).min(0xfff) >> 9) as u8;
+            let v_turned = fma_bf16(v, turn, 0.0);
+            let few = fma_bf16(v_turned, twice * power, 252.0);
+            let many = fma_bf16(v_turned, once * power, 256.0);
+            let short = coded(few.min(many).min(262.0));
             assert_eq!(short, nibble(Nvfp4Recipe::FlashRtSm110, 1.0, byte, v), "byte {byte:#x}, v {v:e}");
         }
     }
 }
 
 #[test]
-fn comparisons_with_scaled_thresholds_give_the_sm120_codes() {
+fn lines_in_bf16_give_the_sm120_codes() {
     for byte in bytes() {
-        // As bf16: two exponents down, times 0.75 and twice and four times that, times 5.
-        let scale = (u32::from(byte) << 4) + (120 << 7);
-        let value = |bits: u32| f32::from_bits(bits << 16);
-        assert_eq!(value(scale), decode_sm120(byte));
-        let bf16_product = |factor: f32| u32::from(round(value(scale) * factor).to_bits());
-        let (quarter, three_quarters, five) = (scale - 0x100, bf16_product(0.75), bf16_product(5.0));
-        let thresholds = [quarter, three_quarters, three_quarters + 0x80, three_quarters + 0x100, five].map(value);
-        assert_eq!(thresholds, [0.25, 0.75, 1.5, 3.0, 5.0].map(|t| t * decode_sm120(byte)), "byte {byte:#x}: exact");
+        let scale = decode_sm120(byte);
+        let [twice, once] = [2.0 / scale, 1.0 / scale].map(|factor| round(factor).to_f32());
+        let three = 3.0 * scale;
+        let step = 2f32.powi(three.log2().floor() as i32 - 7);
+        let (steep, start) = (512.0 / step, -(512.0 / step) * (three - step));
+        assert!([three, three - step, steep, start].iter().all(|x| round(*x).to_f32() == *x), "byte {byte:#x}: exact");
         for v in magnitudes() {
-            let [quarter, above, one_and_a_half, high, five] = thresholds.map(|threshold| u8::from(v >= threshold));
-            let short = (quarter ^ above ^ one_and_a_half ^ high ^ five) | above << 1 | high << 2;
+            let odd = f32::from_bits(v.to_bits() | 1 << 16);
+            let few = fma_bf16(odd, twice, 252.0).min(fma_bf16(odd, once, 253.0)).min(255.0);
+            let many = fma_bf16(odd, steep, start).min(fma_bf16(odd, once, 256.0)).min(262.0);
+            let short = coded(few.max(many));
             assert_eq!(short, nibble(Nvfp4Recipe::FlashRtSm120, 1.0, byte, v), "byte {byte:#x}, v {v:e}");
         }
     }
 }
 
-/// Codes by the smallest of four rounded lines.
+/// Codes by the smallest of three lines in f32, whose numbers are one apart below 2^24 and two above.
 fn lines(y: f32) -> u8 {
-    const MAGIC: f32 = 8_388_608.0;
-    let pieces = [y.mul_add(2.0, MAGIC), y + (MAGIC + 2.0), y.mul_add(0.5, MAGIC + 4.0), MAGIC + 7.0];
-    let smallest = pieces.map(f32::to_bits).into_iter().min().unwrap();
-    (smallest & 0xf) as u8
+    const CODE_4: f32 = 16_777_216.0;
+    let pieces = [y.mul_add(2.0, CODE_4 - 4.0).to_bits(), (y + CODE_4).to_bits(), CODE_4.to_bits() + 3];
+    let smallest = pieces.into_iter().min().unwrap();
+    (smallest - (CODE_4 - 4.0).to_bits()) as u8
 }
 
 #[test]
@@ -113,7 +159,7 @@ fn rounded_lines_give_the_codes_of_transformer_engine() {
     }
 }
 
-/// The curve's corners and every tie, one ulp to both sides.
+/// The curve's corners and every tie, one ulp to both sides; what the special bytes make of v.
 #[test]
 fn rounded_lines_at_every_tie() {
     for y in [0.25f32, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0] {
@@ -121,6 +167,7 @@ fn rounded_lines_at_every_tie() {
             assert_eq!(lines(y), ties_to_even(y), "{y}");
         }
     }
+    assert_eq!([0.0, f32::INFINITY, f32::NAN].map(lines), [0, 7, 7]);
 }
 
 /// Independent of the reference's thresholds: the nearest of the eight values, found by distance in f64.

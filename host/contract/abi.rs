@@ -43,7 +43,7 @@ pub struct RowArguments {
     pub inv_dim: f32,
     /// `C4` of the scale layout, NVFP4.
     pub column_groups: u32,
-    /// Threads that share a row: 2, 4, 8, 16 or 32 of a warp, or a whole block of 64, 128 or 256.
+    /// Threads that share a row: 2, 4, 8, 16 or 32 of a warp, or 64, 128 or 256.
     pub team: u32,
 }
 

@@ -38,9 +38,15 @@ impl Shape {
             _ if nvfp4 => TABLE_WORDS,
             _ => 0,
         };
-        let teams = if self.warps == 2 { block / 64 } else { 1 };
+        let teams = if self.warps == 2 && shares_block(64, self.kind) { block / 64 } else { 1 };
         4 * (2 * teams * exchange_words(self.warps) + more)
     }
+}
+
+/// Whether teams of `threads` threads share a block: those that are part of a warp or a warp, and pairs of warps where all go one way. A
+/// walk may end sooner for one team, which the other would wait for at a barrier.
+pub const fn shares_block(threads: u32, kind: Kind) -> bool {
+    threads < 64 || threads == 64 && matches!(kind, Kind::Early)
 }
 
 /// Words of one of the two buffers in which `warps` warps of a team (0: any number) exchange two quantities.
@@ -57,8 +63,8 @@ const fn shape(name: &'static str, kind: Kind, warps: u32, chunks: u32) -> Shape
 }
 
 /// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for FP8 after a modulation that rows share.
-/// Without a modulation there is nothing to hold and a grid of all rows runs at the speed of the copy; NVFP4 is bound by
-/// instruction issue and would gain a tenth from 8192 rows on.
+/// Without a modulation there is nothing to hold and a grid of all rows runs at the speed of the copy; NVFP4 is slower in a stream at 4096
+/// rows and would gain 5% (FlashRT) to 14% (TransformerEngine) at 16384, for 54 entries more.
 pub static SHAPES: [Shape; 23] = [
     shape("v1", Kind::Early, 0, 1),
     shape("w1v2", Kind::Early, 1, 2),
@@ -117,15 +123,15 @@ pub struct Launch {
     pub team: u32,
 }
 
-/// Words of an NVFP4 sink's table: 128 entries of four.
-const TABLE_WORDS: u32 = 4 * 128;
+/// Words of an NVFP4 sink's table: 128 entries of two. Of its recipes TransformerEngine alone uses it.
+pub const TABLE_WORDS: u32 = 2 * 128;
 /// Rows ahead in a stream, and words of a chunk.
 const RING_WORDS: u32 = 3 * 4;
-/// Threads of a block that teams of fewer threads share. An H200 starts a block on a multiprocessor every 160 ns at best, so a row of
+/// Threads of a block that small teams share. An H200 starts a block on a multiprocessor every 160 ns at best, so a row of
 /// 1152 alone in its block would take half as long again as its bytes.
 const SMALL_BLOCK: u32 = 128;
-/// Rows a team must get before walking beats a grid of all rows. On an H200 the two are even at 8 (D = 3072: 4096 rows take
-/// 11.7 us in a grid and 12.1 as a stream, 16384 rows 40.7 and 38.8), and at 12 to 16 where a team is one warp.
+/// Rows a team must get before walking beats a grid of all rows. On an H200 at D = 3072 4096 rows, 7.8 a team, take 11.7 us in a grid and
+/// 12.3 as a stream, 16384 rows 40.6 and 38.8; where a team is one warp the two are even at 12 to 16.
 const fn stream_rows(warps: u32) -> u32 {
     if warps == 1 { 14 } else { 8 }
 }
@@ -162,9 +168,7 @@ fn grid(request: &Request, shape: &'static Shape, warps: u32, capacity: u32) -> 
     // Rows shorter than a warp share it; a block pair of NVFP4 needs two lanes.
     let small = shape.kind == Kind::Early && chunks <= 16;
     let team = if small { chunks.next_power_of_two().max(2) } else { 32 * warps };
-    // Teams of several warps share a block only where all go one way: a walk may end sooner for one of them.
-    let shared = team < 64 || team == 64 && shape.kind == Kind::Early;
-    let block = if shared { SMALL_BLOCK } else { team };
+    let block = if shares_block(team, shape.kind) { SMALL_BLOCK } else { team };
     let teams_per_block = block / team;
     let rows = if request.nvfp4 { request.rows.next_multiple_of(swizzle::TILE_ROWS) } else { request.rows };
     let teams = if shape.kind == Kind::Stream { request.rows.div_ceil(request.rows.div_ceil(capacity)) } else { rows };

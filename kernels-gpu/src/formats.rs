@@ -1,6 +1,8 @@
 //! bf16, e4m3 and their conversions, in few instructions.
 #[cfg(hardware_e4m3)]
 use crate::ptx;
+#[cfg(not(hardware_e4m3))]
+use core::hint::select_unpredictable;
 
 /// Lower bf16 of a word as f32: exact.
 #[inline(always)]
@@ -57,7 +59,8 @@ pub fn e4m3(value: f32) -> u32 {
     let magic = exponent + (20 << 23);
     let steps = (f32::from_bits(saturated) + f32::from_bits(magic)).to_bits() - magic;
     let code = steps + (exponent >> 20) - (SMALLEST_NORMAL >> 20);
-    if magnitude > INFINITY { 0x7f } else { code | bits >> 24 & 0x80 }
+    // A branch for each element otherwise.
+    select_unpredictable(magnitude > INFINITY, 0x7f, code | bits >> 24 & 0x80)
 }
 
 /// Value of a non-negative e4m3 byte (not NaN), exact: its bits are an f32 too small by 2^120.

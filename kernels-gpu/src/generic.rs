@@ -31,7 +31,7 @@ pub fn any<M: Modulation, S: Sink>(a: &RowArguments) {
             let n = widen(x(a, row, place)).map(|x| (x - mean) * rstd);
             let held = M::hold(modulation, M::load(a, row, place));
             let rounded = S::round(M::apply(modulation, held, n));
-            S::store(a, sink, S::load(a, place), row, place, rounded);
+            S::store(S::row(a, row, place.chunk), sink, S::load(a, place), place, S::look_up(sink, rounded), rounded);
             first += team.threads();
         }
         S::pad_columns(a, row, team.thread, team.threads());

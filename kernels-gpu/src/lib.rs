@@ -1,4 +1,4 @@
-//! The device code: LayerNorm, modulation and quantisation of a row in one kernel, which reads it once.
+//! The device code: LayerNorm, modulation and quantisation of a row in one kernel, which reads it once (`generic` three times).
 //!
 //! Reading order: `produce` (the body), `statistics` (the one reduction), `modulation` and `sink` (the parts that differ),
 //! `entries` (the table of kernels), `modulation6`, `generic` (any D and alignment); then `view`, `formats`, `ptx`.

@@ -12,7 +12,7 @@
 //!
 //! A thread takes chunks `thread + i·team`, `i < CHUNKS`, of which the first `FULL` exist in every row of the shape class.
 //! They need D a multiple of 8 and operands on 16-byte addresses; everything else runs in `generic`.
-use crate::contract::abi::RowArguments;
+use crate::contract::{abi::RowArguments, geometry};
 use crate::formats::widen;
 use crate::modulation::Modulation;
 use crate::ptx;
@@ -25,21 +25,19 @@ use cuda_std::shared::{commit, wait};
 use cuda_std::thread::sync_threads;
 
 /// One row a team. `EARLY` loads the operands of the modulation before the statistics: one round trip less, more registers. Those of
-/// the sink (AWQ's factors) come chunk by chunk while the row is modulated, into registers that become free: early they would take 78
-/// instead of 64, and a fifth of the warps.
+/// the sink (AWQ's factors) come chunk by chunk while the row is modulated, into registers that become free: early they would take 79
+/// instead of 64, and a quarter of the warps.
 #[inline(always)]
 pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize, const EARLY: bool>(
     a: &RowArguments,
 ) {
     let team = Team::<WARPS>::here(a);
     let row = team.first_row;
-    ptx::wait_for_previous_grid();
-    // At once: behind the loads of the modulation, which the assembler then puts before those of x, 256 rows took up to 0.4 us longer.
-    ptx::release_next_grid();
+    start_after_previous_grid();
+    let shares_block = const { geometry::shares_block(32 * WARPS, geometry::Kind::Early) };
     // NVFP4's grid has a team for each row of the scale layout; those past the last only pad.
-    let shares_block = WARPS <= 2;
     if S::PADS_ROWS && !shares_block && row >= a.rows {
-        return pad_row::<S, WARPS>(a, team, row);
+        return S::pad_row(a, row, team.thread, team.threads());
     }
     // Teams that share a block stay for its shuffles and barriers: one past the last row works on that row again and stores nothing.
     let x_row = if shares_block { row.min(a.rows - 1) } else { row };
@@ -64,9 +62,17 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
             store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, ready);
         }
     }
-    if shares_block {
-        pad_row::<S, WARPS>(a, team, row);
+    if S::PADS_ROWS && shares_block && row >= a.rows {
+        S::pad_row(a, row, team.thread, team.threads());
     }
+}
+
+/// Waits until what the previous grid wrote is visible, and lets the next one start. At once: behind the loads of the modulation, which
+/// the assembler then puts before those of x, 256 rows took up to 0.4 us longer.
+#[inline(always)]
+fn start_after_previous_grid() {
+    ptx::wait_for_previous_grid();
+    ptx::release_next_grid();
 }
 
 /// Rows ahead of the one at work: enough bytes in flight for the memory's latency at four or five blocks an SM.
@@ -81,8 +87,7 @@ pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, con
     const { assert!(M::SHARED_BY_ROWS, "a stream holds one modulation for all its rows") };
     const { assert!(!S::TABLE && !S::PADS_ROWS, "a stream has room for its ring only, and no rows past the last") };
     let team = Team::<WARPS>::here(a);
-    ptx::wait_for_previous_grid();
-    ptx::release_next_grid();
+    start_after_previous_grid();
     let mut row = team.first_row;
     let place = |i| team.place(i, FULL, a.dim);
     // The first row and the operands first: the rows after it would hold them up by the time that they take to arrive.
@@ -212,21 +217,15 @@ fn store<S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
     place: impl Fn(usize) -> Aligned,
     ready: [(S::Operands, S::Rounded); CHUNKS],
 ) {
+    let out = S::row(a, row, team.thread);
+    let entries = ready.map(|(_, rounded)| S::look_up(sink, rounded));
     let mut i = 0;
     while i < CHUNKS {
         if team.warp_has(i, FULL, a.dim) {
             let (operands, rounded) = ready[i];
-            S::store(a, sink, operands, row, place(i), rounded);
+            S::store(out, sink, operands, place(i), entries[i], rounded);
         }
         i += 1;
     }
     S::pad_columns(a, row, team.thread, team.threads());
-}
-
-/// Pads row `row` of the layout if it is one past R.
-#[inline(always)]
-fn pad_row<S: Sink, const WARPS: u32>(a: &RowArguments, team: Team<WARPS>, row: u32) {
-    if S::PADS_ROWS && row >= a.rows && row < a.rows.next_multiple_of(128) {
-        S::pad_row(a, row, team.thread, team.threads());
-    }
 }

@@ -115,6 +115,15 @@ pub fn release_next_grid() {
     };
 }
 
+/// The value, computed here and once.
+#[inline(always)]
+pub fn keep(value: u64) -> u64 {
+    let kept: u64;
+    // SAFETY: copies a register.
+    unsafe { asm!("mov.b64 {r}, {a};", r = out(reg64) kept, a = in(reg64) value, options(nomem, nostack)) };
+    kept
+}
+
 macro_rules! pure_instruction {
     ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty as $class:ident),*) -> $out:ty as $out_class:ident = $text:literal) => {
         $(#[$doc])*
@@ -138,27 +147,16 @@ pure_instruction!(/// `a/b`, correctly rounded.
     divide(a: f32 as reg32, b: f32 as reg32) -> f32 as reg32 = "div.rn.f32 {r}, {a}, {b};");
 pure_instruction!(/// Two f32 to packed bf16, nearest even, NaN to 0x7FFF; `high` lands in the upper half.
     bf16x2(high: f32 as reg32, low: f32 as reg32) -> u32 as reg32 = "cvt.rn.bf16x2.f32 {r}, {high}, {low};");
-pure_instruction!(/// Two f32 to packed f16, nearest even; `high` lands in the upper half.
-    f16x2(high: f32 as reg32, low: f32 as reg32) -> u32 as reg32 = "cvt.rn.f16x2.f32 {r}, {high}, {low};");
 pure_instruction!(/// Larger of two packed bf16, NaN if either is.
     max_nan_bf16x2(a: u32 as reg32, b: u32 as reg32) -> u32 as reg32 = "max.NaN.bf16x2 {r}, {a}, {b};");
-pure_instruction!(/// Smaller of two packed bf16.
+pure_instruction!(/// Smaller of two packed bf16; a number if either is.
     min_bf16x2(a: u32 as reg32, b: u32 as reg32) -> u32 as reg32 = "min.bf16x2 {r}, {a}, {b};");
+pure_instruction!(/// Larger of two packed bf16; a number if either is.
+    max_bf16x2(a: u32 as reg32, b: u32 as reg32) -> u32 as reg32 = "max.bf16x2 {r}, {a}, {b};");
 pure_instruction!(/// Packed bf16 fma, one rounding to nearest even.
     fma_bf16x2(a: u32 as reg32, b: u32 as reg32, c: u32 as reg32) -> u32 as reg32 = "fma.rn.bf16x2 {r}, {a}, {b}, {c};");
 pure_instruction!(/// Picks four bytes of the eight in `b:a`, a nibble of `s` each.
     permute(a: u32 as reg32, b: u32 as reg32, s: u32 as reg32) -> u32 as reg32 = "prmt.b32 {r}, {a}, {b}, {s};");
-
-#[cfg(sm_90_up)]
-pure_instruction!(/// All ones in each half where packed bf16 `a >= b`.
-    at_least_bf16x2(a: u32 as reg32, b: u32 as reg32) -> u32 as reg32 = "set.ge.u32.bf16x2 {r}, {a}, {b};");
-
-/// All ones in each half where packed bf16 `a >= b`; both non-negative and not NaN, so they compare as integers.
-#[cfg(not(sm_90_up))]
-#[inline(always)]
-pub fn at_least_bf16x2(a: u32, b: u32) -> u32 {
-    (((a | 0x8000_8000) - b) >> 15 & 0x0001_0001) * 0xffff
-}
 
 #[cfg(hardware_e4m3)]
 pure_instruction!(/// Four f32 to packed e4m3, `a` lowest: nearest even, saturating, NaN to 0x7F.

@@ -68,15 +68,16 @@ impl<const WARPS: u32> Team<WARPS> {
     #[inline(always)]
     pub fn exchange(self, buffer: u32) -> SharedArray {
         let team = if WARPS == 2 { thread_idx_x() / 64 } else { 0 };
-        // SAFETY: every launch gives room for two buffers for each team of the block, and the table or the ring.
+        // SAFETY: every launch gives room for two buffers for each team of the block that exchanges.
         unsafe { self.shared.offset((2 * team + buffer) * Self::EXCHANGE) }
     }
 
-    /// The sink's table, filled by the whole block.
+    /// Where a sink that has a table ([`Sink::TABLE`](crate::sink::Sink::TABLE)) keeps it; the whole block fills it.
     #[inline(always)]
     pub fn table(self) -> Table {
-        // SAFETY: as in `exchange`.
         let teams = if WARPS == 2 { 2 } else { 1 };
+        // SAFETY: every launch of an NVFP4 entry but a stream gives room for a table behind the buffers. Other sinks compute this address
+        // and do not use it.
         let words = unsafe { self.shared.offset(2 * teams * Self::EXCHANGE) };
         let threads = if WARPS > 2 { 32 * WARPS } else { block_dim_x() };
         Table { words, thread: thread_idx_x(), threads }

@@ -4,8 +4,8 @@ use crate::support::random::Problem;
 use adaptive_layernorm_producers::named::{Data, Tensor, Tensors};
 use adaptive_layernorm_producers::operator::{ModulationKind, SinkKind};
 use adaptive_layernorm_producers::{
-    AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, DeviceView, DeviceViewMut, Element, Error, Fp8, Matrix, Modulation,
-    NoAffine, Nvfp4, PerToken, PerTokenTable, Producers, Sink,
+    AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, DeviceView, DeviceViewMut, E4m3, Element, Error, Fp8, Matrix,
+    Modulation, NoAffine, Nvfp4, PerToken, PerTokenTable, Producers, Sink,
 };
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::stream::Stream;
@@ -163,4 +163,12 @@ impl Operand {
     fn address(&self) -> u64 {
         self.memory.as_device_ptr().as_raw() + self.start as u64
     }
+}
+
+/// The bytes of a buffer as an output, and its last four as an f32 that another launch reads.
+pub fn output_and_its_last_word(buffer: &DeviceBuffer<u8>) -> (DeviceViewMut<'_, E4m3>, DeviceView<'_, f32>) {
+    let (address, len) = (buffer.as_device_ptr().as_raw(), buffer.len());
+    assert!(len.is_multiple_of(4));
+    // SAFETY: inside the buffer, which lives as long as the views; the launch that writes comes before the one that reads, in one stream.
+    unsafe { (DeviceViewMut::from_raw_parts(address, len), DeviceView::from_raw_parts(address + len as u64 - 4, 1)) }
 }

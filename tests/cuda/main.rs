@@ -15,5 +15,6 @@ mod faults;
 mod gpu;
 mod graph;
 mod large;
+mod overlap;
 mod parity;
 mod run_time;

@@ -45,10 +45,10 @@ impl SharedArray {
     /// # Safety
     /// As [`Self::write`], for all four words.
     #[inline(always)]
-    pub unsafe fn write_4(self, index: u32, [a, b, c, d]: [f32; 4]) {
+    pub unsafe fn write_2(self, index: u32, [a, b]: [f32; 2]) {
         // SAFETY: the caller's promise.
         unsafe {
-            asm!("st.shared.v4.b32 [{p}], {{{a},{b},{c},{d}}};", p = in(reg32) self.0 + index * 4, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d, options(nostack))
+            asm!("st.shared.v2.b32 [{p}], {{{a},{b}}};", p = in(reg32) self.0 + index * 4, a = in(reg32) a, b = in(reg32) b, options(nostack))
         }
     }
 

@@ -11,6 +11,8 @@ impl Sink for Bf16 {
     type Constants = ();
     type Rounded = [u32; 4];
     type Operands = ();
+    type Entry = ();
+    type Row = u64;
 
     #[inline(always)]
     fn begin(_: &RowArguments, _: Table) {}
@@ -27,7 +29,15 @@ impl Sink for Bf16 {
     }
 
     #[inline(always)]
-    fn store<P: Place>(a: &RowArguments, _: (), _: (), row: u32, place: P, words: [u32; 4]) {
-        place.store_bf16(row_address(a.out, row, a.dim * 2), words);
+    fn look_up(_: (), _: [u32; 4]) {}
+
+    #[inline(always)]
+    fn row(a: &RowArguments, row: u32, _: u32) -> u64 {
+        row_address(a.out, row, a.dim * 2)
+    }
+
+    #[inline(always)]
+    fn store<P: Place>(row: u64, _: (), _: (), place: P, _: (), words: [u32; 4]) {
+        place.store_bf16(row, words);
     }
 }

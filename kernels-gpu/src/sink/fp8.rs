@@ -18,6 +18,8 @@ impl Sink for Fp8Static {
     type Constants = f32;
     type Rounded = [u32; 4];
     type Operands = ();
+    type Entry = ();
+    type Row = u64;
 
     #[inline(always)]
     fn begin(a: &RowArguments, _: Table) -> f32 {
@@ -39,8 +41,16 @@ impl Sink for Fp8Static {
     }
 
     #[inline(always)]
-    fn store<P: Place>(a: &RowArguments, inv: f32, _: (), row: u32, place: P, words: [u32; 4]) {
-        store(a, row, place, widen(words).map(|v| v * inv));
+    fn look_up(_: f32, _: [u32; 4]) {}
+
+    #[inline(always)]
+    fn row(a: &RowArguments, row: u32, _: u32) -> u64 {
+        row_address(a.out, row, a.dim)
+    }
+
+    #[inline(always)]
+    fn store<P: Place>(row: u64, inv: f32, _: (), place: P, _: (), words: [u32; 4]) {
+        store(row, place, widen(words).map(|v| v * inv));
     }
 }
 
@@ -50,6 +60,8 @@ impl Sink for Awq<Fp8Static> {
     type Rounded = [u32; 4];
     /// inv_s
     type Operands = [u32; 4];
+    type Entry = ();
+    type Row = u64;
 
     #[inline(always)]
     fn begin(a: &RowArguments, table: Table) -> f32 {
@@ -72,7 +84,15 @@ impl Sink for Awq<Fp8Static> {
     }
 
     #[inline(always)]
-    fn store<P: Place>(a: &RowArguments, inv: f32, inv_s: [u32; 4], row: u32, place: P, words: [u32; 4]) {
+    fn look_up(_: f32, _: [u32; 4]) {}
+
+    #[inline(always)]
+    fn row(a: &RowArguments, row: u32, _: u32) -> u64 {
+        row_address(a.out, row, a.dim)
+    }
+
+    #[inline(always)]
+    fn store<P: Place>(row: u64, inv: f32, inv_s: [u32; 4], place: P, _: (), words: [u32; 4]) {
         let mut q = widen(words);
         let inv_s = widen(inv_s);
         let mut e = 0;
@@ -80,12 +100,12 @@ impl Sink for Awq<Fp8Static> {
             q[e] = q[e] * inv_s[e] * inv;
             e += 1;
         }
-        store(a, row, place, q);
+        store(row, place, q);
     }
 }
 
 #[inline(always)]
-fn store<P: Place>(a: &RowArguments, row: u32, place: P, q: [f32; 8]) {
+fn store<P: Place>(row: u64, place: P, q: [f32; 8]) {
     let words = [e4m3x4(q[0], q[1], q[2], q[3]), e4m3x4(q[4], q[5], q[6], q[7])];
-    place.store_bytes(row_address(a.out, row, a.dim), words);
+    place.store_bytes(row, words);
 }

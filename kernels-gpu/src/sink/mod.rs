@@ -10,7 +10,7 @@ pub use bf16::Bf16;
 pub use fp8::{Awq, Fp8Static};
 pub use nvfp4::{FlashRtSm110, FlashRtSm120, Nvfp4, TransformerEngine};
 
-use crate::contract::abi::RowArguments;
+use crate::contract::{abi::RowArguments, geometry};
 use crate::ptx;
 use crate::view::Place;
 use cuda_std::shared::SharedArray;
@@ -27,8 +27,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// One for each non-negative e4m3 byte, of four words each.
+    /// One for each non-negative e4m3 byte.
     pub const ENTRIES: u32 = 128;
+    /// Words of an entry.
+    pub const WORDS: u32 = geometry::TABLE_WORDS / Self::ENTRIES;
 }
 
 /// One sink.
@@ -39,6 +41,12 @@ pub trait Sink {
     type Rounded: Copy;
     /// Raw operands of a chunk (AWQ's inv_s).
     type Operands: Copy;
+
+    /// What the conversion of a chunk looks up.
+    type Entry: Copy;
+
+    /// Addresses that the chunks of a thread share.
+    type Row: Copy;
 
     /// Device-resident scalars, as loaded.
     type Scalars: Copy;
@@ -51,13 +59,17 @@ pub trait Sink {
     fn load<P: Place>(arguments: &RowArguments, place: P) -> Self::Operands;
     /// The bf16 rounding of eight modulated values, packed as the sink likes it. All lanes of a warp call it together.
     fn round(v: [f32; 8]) -> Self::Rounded;
-    /// Converts and stores a chunk of row `row`; stores nothing where `place` does not exist.
+    /// Looks up what the conversion of a chunk needs. For all chunks before the first is stored: a load does not pass a store.
+    fn look_up(constants: Self::Constants, rounded: Self::Rounded) -> Self::Entry;
+    /// Where row `row` goes; `thread` is the thread's own part of its chunks' numbers.
+    fn row(arguments: &RowArguments, row: u32, thread: u32) -> Self::Row;
+    /// Converts and stores a chunk; stores nothing where `place` does not exist.
     fn store<P: Place>(
-        arguments: &RowArguments,
+        row: Self::Row,
         constants: Self::Constants,
         operands: Self::Operands,
-        row: u32,
         place: P,
+        entry: Self::Entry,
         rounded: Self::Rounded,
     );
     /// Whether the sink looks values up in its table.

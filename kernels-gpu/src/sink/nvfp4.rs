@@ -23,6 +23,10 @@ impl<R: Recipe> Sink for Nvfp4<R> {
     type Constants = R::Constants;
     type Rounded = Rounded<R::Values>;
     type Operands = ();
+    /// Scale byte of the block, and what the recipe's table has for it.
+    type Entry = (u32, R::Entry);
+    /// Of the codes, and of the scale byte of the thread's first chunk.
+    type Row = (u64, u64);
     const TABLE: bool = R::TABLE;
     const PADS_ROWS: bool = true;
 
@@ -48,23 +52,33 @@ impl<R: Recipe> Sink for Nvfp4<R> {
     }
 
     #[inline(always)]
-    fn store<P: Place>(
-        a: &RowArguments,
-        c: R::Constants,
-        _: (),
-        row: u32,
-        place: P,
-        Rounded { values, amax }: Rounded<R::Values>,
-    ) {
+    fn look_up(c: R::Constants, Rounded { amax, .. }: Rounded<R::Values>) -> Self::Entry {
         let byte = R::scale_byte(c, amax);
-        let codes = R::codes(c, byte, values);
-        place.store_nibbles(row_address(a.out, row, a.dim / 2), codes);
+        (byte, R::look_up(c, byte))
+    }
+
+    #[inline(always)]
+    fn row(a: &RowArguments, row: u32, thread: u32) -> (u64, u64) {
+        // Kept, since the compiler would compute it for each chunk inside of the branch there.
+        let scale = ptx::keep(a.block_scales + swizzle::offset(row, thread / 2, a.column_groups));
+        (row_address(a.out, row, a.dim / 2), scale)
+    }
+
+    #[inline(always)]
+    fn store<P: Place>(
+        (codes, scale): (u64, u64),
+        _: R::Constants,
+        _: (),
+        place: P,
+        (byte, entry): Self::Entry,
+        Rounded { values, .. }: Rounded<R::Values>,
+    ) {
+        place.store_nibbles(codes, R::codes(entry, values));
         let [thread, step] = place.chunk();
         if place.exists() && thread.is_multiple_of(2) {
             // The step is a multiple of 16 block columns, so the offset of the sum is the sum of the offsets.
-            let at = swizzle::offset(row, thread / 2, a.column_groups) + swizzle::column_offset(step / 2);
             // SAFETY: the host checked that the scale buffer covers the swizzled layout of `rows x dim`.
-            unsafe { ptx::store_8(a.block_scales + at, byte) };
+            unsafe { ptx::store_8(scale + swizzle::column_offset(step / 2), byte) };
         }
     }
 
@@ -77,6 +91,9 @@ impl<R: Recipe> Sink for Nvfp4<R> {
                 unsafe { ptx::store_8(a.block_scales + swizzle::offset(row, column, a.column_groups), 0) };
             }
         };
+        if a.dim.is_multiple_of(4 * swizzle::BLOCK) {
+            return;
+        }
         let column = a.dim / swizzle::BLOCK + thread;
         pad(column);
         if threads < 4 {

@@ -64,8 +64,9 @@ const MUTANTS: &[Mutant] = &[
     ("sm_110a", TABLE,        "bar.sync",                 Nth(1),  Drop),
     ("sm_87",   TABLE,        "st.shared.b32",            Nth(0),  Drop),
     ("sm_80",   TABLE,        ", 512;",                   Every,   To(", 512;", ", 0;")),  // one exchange buffer for both reductions
+    ("sm_100a", FP8_TABLE,    ", 15360;",                 Nth(0),  To("15360", "0")),      // one exchange buffer for the teams of a block
     ("sm_90",   TE_WARP,      "bar.sync",                 Nth(0),  Drop),                  // behind the table's stores
-    ("sm_120a", TE_WARP,      "st.shared.v4.b32",         Nth(0),  Drop),
+    ("sm_120a", TE_WARP,      "st.shared.v2.b32",         Nth(0),  Drop),
     ("sm_89",   STREAM,       "cp.async.wait_group",      Nth(0),  Drop),
     ("sm_120a", STREAM,       "cp.async.wait_group",      Nth(1),  Drop),
     ("sm_87",   STREAM_WARPS, "cp.async.wait_group",      Nth(1),  To("wait_group 1", "wait_group 2")),
@@ -75,7 +76,7 @@ const MUTANTS: &[Mutant] = &[
     // Shuffles.
     ("sm_90",   TABLE,        "shfl.sync.bfly",           Nth(1),  To(", 8, 31", ", 4, 31")),
     ("sm_110a", TABLE_WARP,   "shfl.sync.bfly",           Nth(0),  To(", 16, 31", ", 1, 31")),
-    ("sm_80",   SM110,        "shfl.sync.bfly",           Before("cvt.rn.f16x2"), To(", 1, 31", ", 2, 31")), // amax of the other half block
+    ("sm_80",   SM110,        "shfl.sync.bfly",           Before("fma.rn.bf16x2"), To(", 1, 31", ", 2, 31")), // amax of the other half block
     ("sm_87",   TABLE,        "shfl.sync.bfly",           Nth(4),  To(", -1;", ", 65535;")),
     ("sm_100a", STREAM_WARPS, "shfl.sync.bfly",           Nth(9),  To(", 16, 31", ", 8, 31")), // the other half's total
     ("sm_90",   STREAM,       "shfl.sync.bfly",           Nth(5),  To(", 16, 31", ", 8, 31")), // two totals begin
@@ -99,24 +100,28 @@ const MUTANTS: &[Mutant] = &[
     ("sm_90",   FP8,          "cvt.rn.satfinite.e4m3x2",  Nth(0),  To("{l, h}", "{h, l}")),
     ("sm_120a", SIX,          "cvt.rn.bf16x2.f32",        Nth(0),  SwapLast),
     ("sm_110a", SM110,        ", 4146;",                  Nth(0),  To("4146", "12816")), // swaps no halves
-    ("sm_110a", SM110,        "cvt.rn.f16x2.f32",         Nth(0),  SwapLast),
+    ("sm_110a", SM110,        ", 1132217212;",            Nth(0),  To("1132217212", "1132282749")), // both lines begin a code higher
+    ("sm_87",   SM110,        "min.bf16x2",               Nth(0),  To("min.", "max.")),
     ("sm_90",   TE,           ", 4146;",                  Nth(0),  To("4146", "12562")),
     ("sm_110a", TE,           "cvt.rn.satfinite.e2m1x2",  Nth(0),  To("{t0, t1, t2, t3}", "{t1, t0, t2, t3}")),
     ("sm_120a", TE,           "cvt.rn.satfinite.e2m1x2",  Nth(0),  To("t3, %", "t2, %")),
     ("sm_110a", SM110,        "max.NaN.bf16x2",           Nth(0),  To("max.NaN", "max")),
-    ("sm_90",   SM120,        "set.ge.u32.bf16x2",        Nth(0),  To("set.ge", "set.gt")),
+    ("sm_90",   SM120,        "max.bf16x2",               Nth(0),  To("max.", "min.")),
+    ("sm_100a", SM120,        ", 65537;",                 Nth(0),  To("65537", "0")), // ties up
     // Constants.
-    ("sm_100a", SM110,        "SM110[2048]",              Nth(0),  To(" 0, 0, 128, 56,", " 0, 0, 0, 57,")), // the factor of byte 0x38
-    ("sm_90",   SM110,        ", 16711935;",              Nth(0),  To("16711935", "16711936")), // half a code, ties down
-    ("sm_87",   SM110,        "SM110[2048]",              Nth(0),  To(" 37, 73, 146, 58, 1,", " 37, 73, 146, 58, 0,")), // ties of odd codes, byte 0x16
-    ("sm_90",   SM110,        "SM110[2048]",              Nth(0),  To(" 40, 150, 29, 59,", " 217, 137, 29, 59,")), // what is above 1/1.625, byte 0x0d
+    ("sm_100a", SM110,        "SM110[2048]",              Nth(0),  To(" 127, 65, 127, 65, 255,", " 128, 65, 128, 65, 255,")), // 2/s itself for s = 1/8: ties to even
+    ("sm_90",   SM110,        "SM110[2048]",              Nth(0),  To(" 255, 64, 255, 64, 136,", " 1, 65, 1, 65, 136,")), // above 1/s: the tie 5
+    ("sm_87",   SM110,        "SM110[2048]",              Nth(0),  To(" 131, 63, 131, 63, 15, 66,", " 128, 63, 128, 63, 15, 66,")), // v not turned, byte 0x16
+    ("sm_90",   SM110,        "SM110[2048]",              Nth(0),  To(" 155, 66, 155, 66,", " 156, 66, 156, 66,")), // 2/1.625, byte 0x0d
+    ("sm_90",   SM120_TABLE,  "SM120[2048]",              Nth(0),  To(" 0, 65, 0, 65, 128, 72,", " 254, 64, 254, 64, 128, 72,")), // below 1/s
+    ("sm_80",   SM110,        ", 1132675971;",            Nth(0),  To("1132675971", "1132610434")), // no code above 6
     ("sm_90",   SM110,        "0f3E2AAAAB",               Nth(0),  To("0f3E2AAAAB", "0f3E2AAAA0")), // 1/6
-    ("sm_120a", SM110,        ", 117901063;",             Nth(0),  To("117901063", "117901059")), // 7 of every byte
+    ("sm_120a", SM110,        ", 1145325764;",            Nth(0),  To("1145325764", "1145325765")), // what code 0 is of every nibble
     ("sm_80",   FP8,          "1015021568",               Nth(0),  To("1015021568", "1023410176")), // subnormals of e4m3
     ("sm_80",   FP8_TABLE,    "167772160",                Nth(0),  To("167772160", "159383552")), // a step of e4m3
     ("sm_87",   FP8,          ", 1138753536;",            Nth(0),  To("1138753536", "1139802112")), // 448
-    ("sm_89",   SM120_TABLE,  ", 1086;",                  Nth(0),  To("1086", "1087")),
-    ("sm_90",   SM110,        "SM110[2048]",              Nth(0),  To("119, 119, 119, 119", "119, 119, 119, 118")), // codes of a NaN block
+    ("sm_89",   SM120_TABLE,  "SM120[2048]",              Nth(0),  To(" 0, 71, 0, 71,", " 0, 63, 0, 63,")), // not steep: no code above 3
+    ("sm_90",   SM110,        "SM110[2048]",              Nth(0),  To(" 128, 127, 128, 127, 128, 127, 128, 127", " 0, 0, 0, 0, 128, 127, 128, 127")), // codes of a NaN block
     // Addresses, widths and bounds.
     ("sm_90",   TABLE,        "ld.global.v4",             Nth(0),  To("];", "+16];")),
     ("sm_110a", FP8,          "st.global.v2.b32",         Nth(0),  To("], {", "+8], {")),
@@ -125,6 +130,7 @@ const MUTANTS: &[Mutant] = &[
     ("sm_110a", SM110,        "st.global.u8",             Nth(0),  To("st.global.u8", "st.global.u16")),
     ("sm_90",   SM110,        ", 512;",                   Nth(2),  To(", 512;", ", 256;")),         // the scale layout
     ("sm_80",   TABLE,        "shr.u32",                  Before("bar.sync"), To(", 5;", ", 4;")), // the warp's number
+    ("sm_90",   FP8_TABLE,    ", -1;",                    Nth(0),  To(", -1;", ", 0;")),             // the row of a team past the last
     ("sm_90",   FP8_ANY,      "setp.ge.u32",              Nth(0),  To("setp.ge", "setp.gt")),
     ("sm_87",   SIX,          "setp.ge.u32",              Nth(0),  To("setp.ge", "setp.gt")),
     ("sm_100a", FP8_ANY,      "setp.lt.u32",              Nth(5),  To("setp.lt", "setp.le")),
@@ -167,7 +173,7 @@ fn call_of(entry: &str) -> (Call, Vec<usize>) {
     let dims = match SHAPES.iter().find(|s| s.name == shape) {
         None => vec![4, 20],
         Some(s) if s.kind == ShapeKind::Any => vec![6, 30],
-        Some(s) if s.warps == 0 => vec![16, 80, 128],
+        Some(s) if s.warps == 0 => vec![16, 80, 128, 256],
         Some(s) => vec![usize::try_from(8 * (32 * s.warps * s.chunks - 6)).expect("a small D")],
     };
     (call, dims)

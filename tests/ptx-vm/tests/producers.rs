@@ -130,7 +130,7 @@ fn special_values() {
 #[test]
 fn last_bits_and_ties() {
     for call in calls() {
-        for dim in [128, 496] {
+        for dim in [128, 256, 496] {
             let cases = sharp::cases(call, 2, dim, 6);
             cases.par_iter().for_each(|case| {
                 for target in TARGETS {
