@@ -94,8 +94,24 @@ pub trait Engine {
     /// Runs the call at least once into `outputs` and gives the time of one run on operands that are where the backend wants them.
     fn time(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Outcome<Duration>;
 
-    /// The same for a benchmark: under each condition the backend knows, and beside a copy that moves `bytes`.
-    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, bytes: u64) -> Outcome<Vec<Measured>>;
+    /// The same for a benchmark: beside a copy that moves `bytes`, under each condition the backend knows, or the first of them.
+    fn measure(
+        &self,
+        call: &Call,
+        inputs: &Tensors,
+        outputs: &mut Tensors,
+        bytes: u64,
+        which: Which,
+    ) -> Outcome<Vec<Measured>>;
+}
+
+/// Which conditions are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Each.
+    All,
+    /// The one that a bandwidth means something for.
+    First,
 }
 
 /// The time of one run under one condition.

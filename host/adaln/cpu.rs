@@ -1,5 +1,5 @@
 //! The CPU as a backend of the program.
-use crate::backend::{Engine, Measured};
+use crate::backend::{Engine, Measured, Which};
 use crate::failure::Outcome;
 use adaptive_layernorm_producers::named::{Call, Tensors};
 use adaptive_layernorm_producers::{Cpu, Nvfp4Recipe, Result};
@@ -31,7 +31,14 @@ impl Engine for CpuEngine {
         median(Duration::from_millis(30), || Ok(call.run_into(&Cpu, inputs, outputs)?))
     }
 
-    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, bytes: u64) -> Outcome<Vec<Measured>> {
+    fn measure(
+        &self,
+        call: &Call,
+        inputs: &Tensors,
+        outputs: &mut Tensors,
+        bytes: u64,
+        _: Which,
+    ) -> Outcome<Vec<Measured>> {
         const LONG: Duration = Duration::from_millis(300);
         let time = median(LONG, || Ok(call.run_into(&Cpu, inputs, outputs)?))?;
         // No larger than the operands, which are in memory.

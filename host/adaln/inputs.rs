@@ -27,6 +27,11 @@ impl Extents {
         Self { leading: leading.into(), dim, chunks: 2 }
     }
 
+    /// Whether R or D is 0.
+    pub fn is_empty(&self) -> bool {
+        self.dim == 0 || self.leading.contains(&0)
+    }
+
     /// Refuses a shape whose operands do not fit this machine's memory, before anything is drawn.
     pub fn fit(&self, call: &Call) -> Outcome {
         let bytes = |spec: &OperandSpec| {

@@ -1,5 +1,5 @@
 //! The virtual machine as a backend of the program: the package `adaln-vm` of the repository has it.
-use crate::backend::{Engine, Measured};
+use crate::backend::{Engine, Measured, Which};
 use crate::failure::{Failure, Outcome};
 use adaln_vm::Machine;
 use adaptive_layernorm_producers::images::{IMAGES, Image};
@@ -43,7 +43,7 @@ impl Engine for PtxVm {
     }
 
     /// Nothing: `adaln bench` does not open this backend.
-    fn measure(&self, _: &Call, _: &Tensors, _: &mut Tensors, _: u64) -> Outcome<Vec<Measured>> {
+    fn measure(&self, _: &Call, _: &Tensors, _: &mut Tensors, _: u64, _: Which) -> Outcome<Vec<Measured>> {
         Ok(Vec::new())
     }
 }

@@ -95,8 +95,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let count = cases.len();
     let list = Index { about: ABOUT, contract_version: CONTRACT_VERSION, file: "vectors.safetensors", cases };
     let bytes = to_bytes(&all, &BTreeMap::from([("contract_version", CONTRACT_VERSION)]))?;
-    index.finish(json(&list)?.as_bytes())?;
+    // The large one first: an index without its tensors is worse than none.
     tensors.finish(&bytes)?;
+    index.finish(json(&list)?.as_bytes())?;
     ui.note(&format!("{}: {count} calls, {} bytes of tensors", args.out.display(), bytes.len()));
     Ok(())
 }

@@ -122,6 +122,10 @@ fn options_that_would_change_nothing() {
         adaln(&bench).code(2).stderr(contains("--sweep"));
         adaln(&[&bench[..], &["--shape", "2x16"]].concat()).code(2).stderr(contains("cannot be used with"));
     }
+    for shape in ["0x64", "4x0", "2x0x16"] {
+        let bench = ["bench", "-q", "--backend", "cpu", "--operator", ADA_FP8, "--shape", shape];
+        refused(adaln(&bench), &[shape, "nothing to measure"]);
+    }
     // No multiple of it is as small as the widest D.
     adaln(&["bench", "--sweep", "--step", "16385"])
         .code(2)

@@ -3,10 +3,10 @@ mod plot;
 mod record;
 mod work;
 
-use crate::backend::{BackendArgs, Engine};
+use crate::backend::{BackendArgs, Engine, Which};
 use crate::cli;
 use crate::demo;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::inputs::{Extents, Source, Values};
 use crate::table::FormatArgs;
 use crate::ui::Ui;
@@ -38,7 +38,7 @@ pub struct Args {
     /// Whole runs, of which the median is shown
     #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 1..=u32::MAX))]
     runs: u32,
-    /// Sweep D from 16 to 16384 at the same bytes instead of the seed shapes
+    /// Sweep D from 16 to 16384 at the same bytes instead of the seed shapes, cold only
     #[arg(long)]
     sweep: bool,
     // clap drops a requirement that conflicts with what is there: these three conflict with --shape themselves.
@@ -68,6 +68,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     demo::refuse_unread(&args.operator, &args.recipe)?;
     let engine = args.backend.open_to_measure()?;
     let work = work::all(args);
+    let which = if args.sweep { Which::First } else { Which::All };
     ui.note(&format!("backend: {}", engine.description()));
     let bar = ui.progress(work.len() * args.runs as usize);
     let mut runs = Vec::new();
@@ -75,7 +76,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let mut records = Vec::new();
         for (call, extents) in &work {
             bar.set_message(format!("{} {extents}", call.operator));
-            records.extend(measure(engine.as_ref(), call, extents)?);
+            records.extend(measure(engine.as_ref(), call, extents, which)?);
             bar.inc(1);
         }
         runs.push(records);
@@ -88,7 +89,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     record::table(&records, engine.name()).print(args.format.format)
 }
 
-fn measure(engine: &dyn Engine, call: &Call, extents: &Extents) -> Outcome<Vec<Record>> {
+fn measure(engine: &dyn Engine, call: &Call, extents: &Extents, which: Which) -> Outcome<Vec<Record>> {
+    if extents.is_empty() {
+        return Err(Failure::input(format!(
+            "--shape {extents}: expected at least one element, there is nothing to measure"
+        )));
+    }
     extents.fit(call)?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut source = Source { random: &mut random, values: Values::Normal, act_scale: 0.025, global_scale: None };
@@ -97,7 +103,7 @@ fn measure(engine: &dyn Engine, call: &Call, extents: &Extents) -> Outcome<Vec<R
     let bytes = demo::bytes(&inputs) + demo::bytes(&outputs);
     engine.run_into(call, &inputs, &mut outputs)?;
     verify::rows(call, &inputs, &outputs, sizes)?;
-    let measured = engine.measure(call, &inputs, &mut outputs, bytes)?;
+    let measured = engine.measure(call, &inputs, &mut outputs, bytes, which)?;
     // What was timed gave the same.
     verify::rows(call, &inputs, &outputs, sizes)?;
     let record = |measured| Record { call: *call, extents: extents.clone(), sizes, bytes, measured };

@@ -8,7 +8,7 @@ pub mod timing;
 
 pub use resident::Resident;
 
-use crate::backend::{Engine, Measured};
+use crate::backend::{Engine, Measured, Which};
 use crate::failure::{Failure, Outcome};
 use crate::info;
 use adaptive_layernorm_producers::named::{Call, Tensors};
@@ -123,7 +123,14 @@ impl Engine for Gpu {
         Ok(time)
     }
 
-    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, bytes: u64) -> Outcome<Vec<Measured>> {
+    fn measure(
+        &self,
+        call: &Call,
+        inputs: &Tensors,
+        outputs: &mut Tensors,
+        bytes: u64,
+        which: Which,
+    ) -> Outcome<Vec<Measured>> {
         let copies = timing::cold_copies(self, Resident::bytes_a_copy(call, inputs, outputs));
         let resident = Resident::new(self, call, inputs, outputs, copies)?;
         let plain =
@@ -132,8 +139,11 @@ impl Engine for Gpu {
             let time = timing::median(self, &resident, copies)?;
             Ok(Measured { condition, time, copy: timing::median(self, &plain, plain_copies)? })
         };
-        let both = vec![measured("cold", copies, plain.len())?, measured("hot", 1, 1)?];
+        let mut all = vec![measured("cold", copies, plain.len())?];
+        if which == Which::All {
+            all.push(measured("hot", 1, 1)?);
+        }
         resident.download(0, outputs)?;
-        Ok(both)
+        Ok(all)
     }
 }
