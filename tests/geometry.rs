@@ -65,6 +65,8 @@ fn every_launch_covers_its_rows_and_fits_the_gpu() {
             let (teams, reached) = reach(&launch, request.rows);
             assert!(reached >= u64::from(padded), "{request:?} {launch:?}");
             assert!(launch.shape.kind == Kind::Stream || teams < u64::from(padded) + 64, "{request:?} {launch:?}");
+            // A team past the last row of the scale layout would write behind it.
+            assert!(!request.nvfp4 || teams == u64::from(padded), "{request:?} {launch:?}");
             // Teams that share a block would wait for each other at the barriers of a walk.
             let alone = launch.block == launch.team || launch.team <= 32;
             assert!(launch.shape.kind != Kind::Stream || alone, "{request:?} {launch:?}");

@@ -48,11 +48,11 @@ fn product_with_less_than_one_sixth_gives_the_sm120_scale_byte() {
 }
 
 /// `fma.rn.bf16x2` of one half: the product of two bf16 is exact in f64, and so is its sum with a third where the two are not
-/// more than 2^37 apart; beyond, the smaller one is less than half a unit of the other.
+/// more than 2^37 apart; beyond, the sum is the third operand or past every code.
 fn fma_bf16(a: f32, b: f32, c: f32) -> f32 {
     let exact = f64::from(a) * f64::from(b) + f64::from(c);
     let bits = exact.to_bits();
-    // Nearest even, by hand: f64 to bf16 in one rounding, in bf16's normal range.
+    // Nearest even, by hand: f64 to bf16 in one rounding, subnormals too.
     if exact == 0.0 || !exact.is_finite() {
         return exact as f32;
     }
@@ -110,13 +110,39 @@ fn lines_in_bf16_give_the_sm110_codes() {
         let power = 2f32.powi(-scale.log2().floor() as i32);
         let [turn, twice, once] = SM110_LINES[(scale.to_bits() >> 20 & 7) as usize];
         for v in magnitudes() {
-            let v_turned = fma_bf16(v, turn, 0.0);
-            let few = fma_bf16(v_turned, twice * power, 252.0);
-            let many = fma_bf16(v_turned, once * power, 256.0);
-            let short = coded(few.min(many).min(262.0));
+            let short = sm110_code(v, [turn, twice * power, once * power]);
             assert_eq!(short, nibble(Nvfp4Recipe::FlashRtSm110, 1.0, byte, v), "byte {byte:#x}, v {v:e}");
         }
     }
+}
+
+/// The entries of scale byte 0 and of a block that holds a NaN.
+#[test]
+fn special_bytes_give_their_one_code() {
+    const INFINITY: f32 = f32::INFINITY;
+    for v in magnitudes() {
+        if v.is_finite() {
+            assert_eq!((sm110_code(v, [0.0; 3]), sm120_code(v, [0.0; 4])), (0, 0), "{v:e}");
+        }
+    }
+    for v in magnitudes().chain([f32::NAN]) {
+        let codes = (sm110_code(v, [1.0, INFINITY, INFINITY]), sm120_code(v, [INFINITY, INFINITY, INFINITY, 0.0]));
+        assert_eq!(codes, (7, 7), "{v:e}");
+    }
+}
+
+/// The kernel's lines by an entry of its table; a minimum or maximum with NaN is the other number.
+fn sm110_code(v: f32, [turn, twice, once]: [f32; 3]) -> u8 {
+    let v = fma_bf16(v, turn, 0.0);
+    coded(fma_bf16(v, twice, 252.0).min(fma_bf16(v, once, 256.0)).min(262.0))
+}
+
+/// The same of the other recipe.
+fn sm120_code(v: f32, [twice, once, steep, start]: [f32; 4]) -> u8 {
+    let odd = f32::from_bits(v.to_bits() | 1 << 16);
+    let few = fma_bf16(odd, twice, 252.0).min(fma_bf16(odd, once, 253.0)).min(255.0);
+    let many = fma_bf16(odd, steep, start).min(fma_bf16(odd, once, 256.0)).min(262.0);
+    coded(few.max(many))
 }
 
 #[test]
@@ -129,10 +155,7 @@ fn lines_in_bf16_give_the_sm120_codes() {
         let (steep, start) = (512.0 / step, -(512.0 / step) * (three - step));
         assert!([three, three - step, steep, start].iter().all(|x| round(*x).to_f32() == *x), "byte {byte:#x}: exact");
         for v in magnitudes() {
-            let odd = f32::from_bits(v.to_bits() | 1 << 16);
-            let few = fma_bf16(odd, twice, 252.0).min(fma_bf16(odd, once, 253.0)).min(255.0);
-            let many = fma_bf16(odd, steep, start).min(fma_bf16(odd, once, 256.0)).min(262.0);
-            let short = coded(few.max(many));
+            let short = sm120_code(v, [twice, once, steep, start]);
             assert_eq!(short, nibble(Nvfp4Recipe::FlashRtSm120, 1.0, byte, v), "byte {byte:#x}, v {v:e}");
         }
     }

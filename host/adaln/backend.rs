@@ -110,7 +110,7 @@ pub trait Engine {
 pub enum Which {
     /// Each.
     All,
-    /// The one that a bandwidth means something for.
+    /// The first, which is the one that a bandwidth means something for.
     First,
 }
 

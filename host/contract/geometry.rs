@@ -44,7 +44,7 @@ impl Shape {
 }
 
 /// Whether teams of `threads` threads share a block: those that are part of a warp or a warp, and pairs of warps where all go one way. A
-/// walk may end sooner for one team, which the other would wait for at a barrier.
+/// walk may end sooner for one team, which the other would wait for at a barrier, and `any` comes to its barriers only for rows that exist.
 pub const fn shares_block(threads: u32, kind: Kind) -> bool {
     threads < 64 || threads == 64 && matches!(kind, Kind::Early)
 }
@@ -63,8 +63,9 @@ const fn shape(name: &'static str, kind: Kind, warps: u32, chunks: u32) -> Shape
 }
 
 /// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for FP8 after a modulation that rows share.
-/// Without a modulation there is nothing to hold and a grid of all rows runs at the speed of the copy; NVFP4 is slower in a stream at 4096
-/// rows and would gain 5% (FlashRT) to 14% (TransformerEngine) at 16384, for 54 entries more.
+/// Without a modulation there is nothing to hold and a grid of all rows runs at the speed of the copy; NVFP4 at
+/// 4096 rows is 6 to 12% slower in a stream with the FlashRT recipes, and 3% faster to 3% slower with TransformerEngine; at 16384 it would gain 6, 2 and
+/// 14% (with a modulation in fp8 1, -3 and 6%), for 54 entries more.
 pub static SHAPES: [Shape; 23] = [
     shape("v1", Kind::Early, 0, 1),
     shape("w1v2", Kind::Early, 1, 2),

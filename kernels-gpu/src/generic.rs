@@ -14,8 +14,7 @@ use cuda_std::thread::sync_threads;
 #[inline(always)]
 pub fn any<M: Modulation, S: Sink>(a: &RowArguments) {
     let team = Team::<0>::here(a);
-    ptx::wait_for_previous_grid();
-    ptx::release_next_grid();
+    ptx::start_after_previous_grid();
     let row = team.first_row;
     let modulation = M::begin(a);
     let sink = S::begin(a, team.table());

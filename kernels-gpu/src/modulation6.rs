@@ -25,8 +25,7 @@ fn rows(a: &Modulation6Arguments) -> (u64, u64, u64) {
 #[inline(always)]
 pub fn modulation6_aligned(a: &Modulation6Arguments) {
     let (params, modulation, out) = rows(a);
-    ptx::wait_for_previous_grid();
-    ptx::release_next_grid();
+    ptx::start_after_previous_grid();
     let quads = a.dim / 4;
     let mut first = thread_idx_x();
     while first < quads {
@@ -56,8 +55,7 @@ pub fn modulation6_aligned(a: &Modulation6Arguments) {
 #[inline(always)]
 pub fn modulation6_any(a: &Modulation6Arguments) {
     let (params, modulation, out) = rows(a);
-    ptx::wait_for_previous_grid();
-    ptx::release_next_grid();
+    ptx::start_after_previous_grid();
     let mut d = thread_idx_x();
     while d < a.dim {
         // SAFETY: the host checked that every operand covers its shape.

@@ -33,7 +33,7 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
 ) {
     let team = Team::<WARPS>::here(a);
     let row = team.first_row;
-    start_after_previous_grid();
+    ptx::start_after_previous_grid();
     let shares_block = const { geometry::shares_block(32 * WARPS, geometry::Kind::Early) };
     // NVFP4's grid has a team for each row of the scale layout; those past the last only pad.
     if S::PADS_ROWS && !shares_block && row >= a.rows {
@@ -67,14 +67,6 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
     }
 }
 
-/// Waits until what the previous grid wrote is visible, and lets the next one start. At once: behind the loads of the modulation, which
-/// the assembler then puts before those of x, 256 rows took up to 0.4 us longer.
-#[inline(always)]
-fn start_after_previous_grid() {
-    ptx::wait_for_previous_grid();
-    ptx::release_next_grid();
-}
-
 /// Rows ahead of the one at work: enough bytes in flight for the memory's latency at four or five blocks an SM.
 const DEPTH: u32 = 3;
 
@@ -87,7 +79,7 @@ pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, con
     const { assert!(M::SHARED_BY_ROWS, "a stream holds one modulation for all its rows") };
     const { assert!(!S::TABLE && !S::PADS_ROWS, "a stream has room for its ring only, and no rows past the last") };
     let team = Team::<WARPS>::here(a);
-    start_after_previous_grid();
+    ptx::start_after_previous_grid();
     let mut row = team.first_row;
     let place = |i| team.place(i, FULL, a.dim);
     // The first row and the operands first: the rows after it would hold them up by the time that they take to arrive.

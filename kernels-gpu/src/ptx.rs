@@ -96,7 +96,7 @@ pub unsafe fn store_8(address: u64, v: u32) {
 /// Programmatic dependent launch: waits until the writes of the previous grid of the stream are visible. Without the launch
 /// attribute, and before sm_90, there is nothing to wait for.
 #[inline(always)]
-pub fn wait_for_previous_grid() {
+fn wait_for_previous_grid() {
     // SAFETY: orders this grid after its predecessor; accesses no memory itself.
     #[cfg(sm_90_up)]
     unsafe {
@@ -104,10 +104,18 @@ pub fn wait_for_previous_grid() {
     };
 }
 
+/// Waits until what the previous grid wrote is visible, and lets the next one start. At once: behind the loads of the modulation, which
+/// the assembler then puts before those of x, 256 rows took up to 0.4 us longer.
+#[inline(always)]
+pub fn start_after_previous_grid() {
+    wait_for_previous_grid();
+    release_next_grid();
+}
+
 /// Programmatic dependent launch: lets the next grid of the stream start its prologue. After the wait, so that at most one
 /// grid waits while another runs.
 #[inline(always)]
-pub fn release_next_grid() {
+fn release_next_grid() {
     // SAFETY: a hint to the scheduler; the next grid waits for this one's end before it touches memory.
     #[cfg(sm_90_up)]
     unsafe {

@@ -76,8 +76,8 @@ impl<const WARPS: u32> Team<WARPS> {
     #[inline(always)]
     pub fn table(self) -> Table {
         let teams = if WARPS == 2 { 2 } else { 1 };
-        // SAFETY: every launch of an NVFP4 entry but a stream gives room for a table behind the buffers. Other sinks compute this address
-        // and do not use it.
+        // SAFETY: every launch of an NVFP4 entry gives room for a table behind the buffers; other sinks compute this address and access
+        // nothing there.
         let words = unsafe { self.shared.offset(2 * teams * Self::EXCHANGE) };
         let threads = if WARPS > 2 { 32 * WARPS } else { block_dim_x() };
         Table { words, thread: thread_idx_x(), threads }

@@ -38,7 +38,7 @@ pub struct Args {
     /// Whole runs, of which the median is shown
     #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = |text: &str| cli::whole(text, 1..=u32::MAX))]
     runs: u32,
-    /// Sweep D from 16 to 16384 at the same bytes instead of the seed shapes, cold only
+    /// Sweep D from 16 to 16384 at the same bytes instead of the seed shapes, under the first condition only (cold on a GPU)
     #[arg(long)]
     sweep: bool,
     // clap drops a requirement that conflicts with what is there: these three conflict with --shape themselves.
@@ -66,6 +66,11 @@ Examples:
 /// Measures all of it, so many times, and prints the medians.
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     demo::refuse_unread(&args.operator, &args.recipe)?;
+    if let Some(empty) = args.shape.iter().find(|shape| shape.is_empty()) {
+        return Err(Failure::input(format!(
+            "--shape {empty}: expected at least one element, there is nothing to measure"
+        )));
+    }
     let engine = args.backend.open_to_measure()?;
     let work = work::all(args);
     let which = if args.sweep { Which::First } else { Which::All };
@@ -90,11 +95,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 }
 
 fn measure(engine: &dyn Engine, call: &Call, extents: &Extents, which: Which) -> Outcome<Vec<Record>> {
-    if extents.is_empty() {
-        return Err(Failure::input(format!(
-            "--shape {extents}: expected at least one element, there is nothing to measure"
-        )));
-    }
     extents.fit(call)?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut source = Source { random: &mut random, values: Values::Normal, act_scale: 0.025, global_scale: None };

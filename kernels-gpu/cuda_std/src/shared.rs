@@ -22,7 +22,7 @@ impl SharedArray {
     /// The buffer without its first `words` words; a multiple of 4 keeps the alignment.
     ///
     /// # Safety
-    /// The buffer has more than `words` words.
+    /// What is accessed through the result lies in the buffer.
     #[inline(always)]
     pub unsafe fn offset(self, words: u32) -> Self {
         Self(self.0 + words * 4)
@@ -40,10 +40,10 @@ impl SharedArray {
         }
     }
 
-    /// Writes words `index..index + 4`; `index` is a multiple of 4.
+    /// Writes words `index..index + 2`; `index` is even.
     ///
     /// # Safety
-    /// As [`Self::write`], for all four words.
+    /// As [`Self::write`], for both words.
     #[inline(always)]
     pub unsafe fn write_2(self, index: u32, [a, b]: [f32; 2]) {
         // SAFETY: the caller's promise.

@@ -51,7 +51,7 @@ pub trait Sink {
     /// Device-resident scalars, as loaded.
     type Scalars: Copy;
 
-    /// Loads the scalars, and fills `table` if the sink looks values up; the next barrier makes it visible.
+    /// Loads the scalars, and fills `table` where [`Self::TABLE`]; the next barrier makes it visible.
     fn begin(arguments: &RowArguments, table: Table) -> Self::Scalars;
     /// The arithmetic on the scalars; apart from their load so that it does not hold up other loads.
     fn prepare(scalars: Self::Scalars) -> Self::Constants;
@@ -72,7 +72,7 @@ pub trait Sink {
         entry: Self::Entry,
         rounded: Self::Rounded,
     );
-    /// Whether the sink looks values up in its table.
+    /// Whether [`begin`](Self::begin) fills the table in shared memory.
     const TABLE: bool = false;
     /// Whether the layout has rows past R.
     const PADS_ROWS: bool = false;

@@ -97,7 +97,7 @@ impl Recipe for FlashRtSm110 {
     }
 }
 
-/// For every non-negative byte: bf16 pairs of what turns v, of the factors of both lines, and the mask of the signs.
+/// Four words for every non-negative byte.
 ///
 /// In global memory: a block that filled a table in shared memory first, as for [`TransformerEngine`], would spend 40 instructions a thread
 /// or wait for a copy (with the codes before these, 4096 rows of 3072 took 14.7 us, and 16.1 and 17.1); at 64 rows the first look-up costs
@@ -113,6 +113,7 @@ impl Lines {
     }
 }
 
+/// bf16 pairs of what turns v, of the factors of both lines, and the mask of the signs.
 static SM110: Lines = {
     let mut table = [[0; 4]; 128];
     let mut byte = 1;
@@ -168,12 +169,12 @@ impl Recipe for FlashRtSm120 {
         (if rounded < 8 { least } else { rounded.min(most) }) as u32
     }
 
-    /// A tie times a scale has 7 bits: with its eighth bit set, every magnitude is beside a tie, and ties are above.
     #[inline(always)]
     fn look_up(_: (), byte: u32) -> [u32; 4] {
         SM120.entry(byte)
     }
 
+    /// A tie times a scale has 7 bits: with its eighth bit set, every magnitude is beside a tie, and ties are above.
     #[inline(always)]
     fn values(words: [u32; 4], magnitudes: [u32; 4]) -> SignMagnitude {
         SignMagnitude { magnitudes: magnitudes.map(|m| m | 0x0001_0001), signs: signs(negative(words)) }
@@ -194,8 +195,7 @@ impl Recipe for FlashRtSm120 {
     }
 }
 
-/// For every non-negative byte: bf16 pairs of the factors of `2v/s` and of `v/s`, and of the line that passes 0 just below 3s and every
-/// code at 3s.
+/// bf16 pairs of the factors of `2v/s` and of `v/s`, and of the line that passes 0 just below 3s and every code at 3s.
 static SM120: Lines = {
     let mut table = [[0; 4]; 128];
     let mut byte = 1;
