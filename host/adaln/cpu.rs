@@ -1,6 +1,6 @@
 //! The CPU as a backend of the program.
 use crate::backend::{Engine, Measured, Which};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use adaptive_layernorm_producers::named::{Call, Tensors};
 use adaptive_layernorm_producers::{Cpu, Nvfp4Recipe, Result};
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
@@ -41,15 +41,30 @@ impl Engine for CpuEngine {
     ) -> Outcome<Vec<Measured>> {
         const LONG: Duration = Duration::from_millis(300);
         let time = median(LONG, || Ok(call.run_into(&Cpu, inputs, outputs)?))?;
-        // No larger than the operands, which are in memory.
-        let from = vec![1u8; (bytes / 2) as usize];
-        let mut to = vec![0u8; from.len()];
+        let (from, mut to) = (filled(call, bytes / 2, 1)?, filled(call, bytes / 2, 0)?);
         let copy = median(LONG, || {
             copy(&from, &mut to);
             Ok(())
         })?;
         Ok(vec![Measured { condition: "hot", time, copy }])
     }
+}
+
+/// So many bytes, or a sentence where there is no memory for them.
+fn filled(call: &Call, bytes: u64, value: u8) -> Outcome<Vec<u8>> {
+    // No more than the operands, which are in memory.
+    let len = bytes as usize;
+    let mut all = Vec::new();
+    match all.try_reserve_exact(len) {
+        Ok(()) => all.resize(len, value),
+        Err(_) => {
+            let operator = call.operator;
+            return Err(Failure::input(format!(
+                "{operator}: the copy beside it needs {len} bytes more of memory; choose a smaller shape"
+            )));
+        }
+    }
+    Ok(all)
 }
 
 /// The median of runs that take `enough` together, after one that touches the pages and warms the caches.

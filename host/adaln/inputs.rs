@@ -37,9 +37,10 @@ impl Extents {
         let bytes = |spec: &OperandSpec| {
             self.of(spec).into_iter().try_fold(spec.dtype.bytes(), |bytes, axis| bytes.checked_mul(axis as u64))
         };
-        let inputs = call.operator.inputs().try_fold(0u64, |sum, spec| sum.checked_add(bytes(spec)?));
-        // Outputs are at most about as large. What is asked for is not touched, and given back at once.
-        let all = inputs.and_then(|bytes| usize::try_from(bytes).ok()?.checked_mul(2));
+        let mut operands = call.operator.inputs().chain(call.operator.outputs());
+        let once = operands.try_fold(0u64, |sum, spec| sum.checked_add(bytes(spec)?));
+        // Twice: a benchmark's copy, or what a backend makes of the operands. What is asked for is not touched, and given back at once.
+        let all = once.and_then(|bytes| usize::try_from(bytes).ok()?.checked_mul(2));
         if all.is_some_and(|all| Vec::<u8>::new().try_reserve_exact(all).is_ok()) {
             return Ok(());
         }
@@ -183,6 +184,8 @@ impl Source<'_> {
 fn repeat<T: Copy>(values: Vec<T>, len: usize) -> Vec<T> {
     let mut all = values;
     let period = all.len();
+    // To the byte: growing on demand would ask for up to twice as much.
+    all.reserve_exact(len.saturating_sub(period));
     while all.len() < len {
         all.extend_from_within(..period.min(len - all.len()));
     }
