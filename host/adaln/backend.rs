@@ -94,15 +94,8 @@ pub trait Engine {
     /// Runs the call at least once into `outputs` and gives the time of one run on operands that are where the backend wants them.
     fn time(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors) -> Outcome<Duration>;
 
-    /// The same for a benchmark: beside a copy that moves `bytes`, under each condition the backend knows, or the first of them.
-    fn measure(
-        &self,
-        call: &Call,
-        inputs: &Tensors,
-        outputs: &mut Tensors,
-        bytes: u64,
-        which: Which,
-    ) -> Outcome<Vec<Measured>>;
+    /// The same for a benchmark: beside a copy that moves as many bytes, under each condition the backend knows, or the first of them.
+    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, which: Which) -> Outcome<Vec<Measured>>;
 }
 
 /// Which conditions are measured.

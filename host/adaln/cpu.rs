@@ -1,5 +1,6 @@
 //! The CPU as a backend of the program.
 use crate::backend::{Engine, Measured, Which};
+use crate::demo;
 use crate::failure::{Failure, Outcome};
 use adaptive_layernorm_producers::named::{Call, Tensors};
 use adaptive_layernorm_producers::{Cpu, Nvfp4Recipe, Result};
@@ -31,17 +32,11 @@ impl Engine for CpuEngine {
         median(Duration::from_millis(30), || Ok(call.run_into(&Cpu, inputs, outputs)?))
     }
 
-    fn measure(
-        &self,
-        call: &Call,
-        inputs: &Tensors,
-        outputs: &mut Tensors,
-        bytes: u64,
-        _: Which,
-    ) -> Outcome<Vec<Measured>> {
+    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, _: Which) -> Outcome<Vec<Measured>> {
         const LONG: Duration = Duration::from_millis(300);
         let time = median(LONG, || Ok(call.run_into(&Cpu, inputs, outputs)?))?;
-        let (from, mut to) = (filled(call, bytes / 2, 1)?, filled(call, bytes / 2, 0)?);
+        let half = (demo::bytes(inputs) + demo::bytes(outputs)) / 2;
+        let (from, mut to) = (filled(call, half, 1)?, filled(call, half, 0)?);
         let copy = median(LONG, || {
             copy(&from, &mut to);
             Ok(())
@@ -52,18 +47,17 @@ impl Engine for CpuEngine {
 
 /// So many bytes, or a sentence where there is no memory for them.
 fn filled(call: &Call, bytes: u64, value: u8) -> Outcome<Vec<u8>> {
+    let full = |_| {
+        let operator = call.operator;
+        Failure::input(format!(
+            "{operator}: the copy beside it needs {bytes} bytes more of memory; choose a smaller shape"
+        ))
+    };
     // No more than the operands, which are in memory.
     let len = bytes as usize;
     let mut all = Vec::new();
-    match all.try_reserve_exact(len) {
-        Ok(()) => all.resize(len, value),
-        Err(_) => {
-            let operator = call.operator;
-            return Err(Failure::input(format!(
-                "{operator}: the copy beside it needs {len} bytes more of memory; choose a smaller shape"
-            )));
-        }
-    }
+    all.try_reserve_exact(len).map_err(full)?;
+    all.resize(len, value);
     Ok(all)
 }
 

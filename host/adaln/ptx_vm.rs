@@ -43,7 +43,7 @@ impl Engine for PtxVm {
     }
 
     /// Nothing: `adaln bench` does not open this backend.
-    fn measure(&self, _: &Call, _: &Tensors, _: &mut Tensors, _: u64, _: Which) -> Outcome<Vec<Measured>> {
+    fn measure(&self, _: &Call, _: &Tensors, _: &mut Tensors, _: Which) -> Outcome<Vec<Measured>> {
         Ok(Vec::new())
     }
 }

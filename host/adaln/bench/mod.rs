@@ -103,7 +103,7 @@ fn measure(engine: &dyn Engine, call: &Call, extents: &Extents, which: Which) ->
     let bytes = demo::bytes(&inputs) + demo::bytes(&outputs);
     engine.run_into(call, &inputs, &mut outputs)?;
     verify::rows(call, &inputs, &outputs, sizes)?;
-    let measured = engine.measure(call, &inputs, &mut outputs, bytes, which)?;
+    let measured = engine.measure(call, &inputs, &mut outputs, which)?;
     // What was timed gave the same.
     verify::rows(call, &inputs, &outputs, sizes)?;
     let record = |measured| Record { call: *call, extents: extents.clone(), sizes, bytes, measured };

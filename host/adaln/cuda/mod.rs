@@ -9,6 +9,7 @@ pub mod timing;
 pub use resident::Resident;
 
 use crate::backend::{Engine, Measured, Which};
+use crate::demo;
 use crate::failure::{Failure, Outcome};
 use crate::info;
 use adaptive_layernorm_producers::named::{Call, Tensors};
@@ -123,14 +124,8 @@ impl Engine for Gpu {
         Ok(time)
     }
 
-    fn measure(
-        &self,
-        call: &Call,
-        inputs: &Tensors,
-        outputs: &mut Tensors,
-        bytes: u64,
-        which: Which,
-    ) -> Outcome<Vec<Measured>> {
+    fn measure(&self, call: &Call, inputs: &Tensors, outputs: &mut Tensors, which: Which) -> Outcome<Vec<Measured>> {
+        let bytes = demo::bytes(inputs) + demo::bytes(outputs);
         let copies = timing::cold_copies(self, Resident::bytes_a_copy(call, inputs, outputs));
         let resident = Resident::new(self, call, inputs, outputs, copies)?;
         let plain =
