@@ -41,7 +41,7 @@ struct Copy {
 }
 
 impl<'g> Resident<'g> {
-    /// Uploads `copies` sets; operands that all rows share are there once.
+    /// Uploads a set and repeats it on the device, `copies` sets in all; operands that all rows share are there once.
     pub fn new(gpu: &'g Gpu, call: &Call, inputs: &Tensors, outputs: &Tensors, copies: usize) -> Outcome<Self> {
         let all = || inputs.iter().chain(outputs);
         let room = |fits: fn(&Data) -> bool| {
@@ -58,21 +58,26 @@ impl<'g> Resident<'g> {
         for _ in 0..copies {
             let mut copy = Copy::default();
             for (name, tensor) in all() {
-                let first = made.first().filter(|_| is_shared(call, name));
+                let first = made.first();
+                let shared = is_shared(call, name);
                 match &tensor.data {
                     Data::Bf16(data) => {
                         let bits = || data.iter().copied().map(bf16::to_bits).collect::<Vec<_>>();
-                        place(&mut copy.bits16, &mut bits16, name, first.map(|copy| &copy.bits16), bits)?;
+                        place(&mut copy.bits16, &mut bits16, name, shared, first.map(|copy| &copy.bits16), bits)?;
                     }
                     Data::E4m3(data) => {
                         let bits = || data.iter().copied().map(E4m3::to_bits).collect::<Vec<_>>();
-                        place(&mut copy.bits8, &mut bits8, name, first.map(|copy| &copy.bits8), bits)?;
+                        place(&mut copy.bits8, &mut bits8, name, shared, first.map(|copy| &copy.bits8), bits)?;
                     }
                     Data::U8(data) => {
-                        place(&mut copy.bits8, &mut bits8, name, first.map(|copy| &copy.bits8), || data.clone())?;
+                        place(&mut copy.bits8, &mut bits8, name, shared, first.map(|copy| &copy.bits8), || {
+                            data.clone()
+                        })?;
                     }
                     Data::F32(data) => {
-                        place(&mut copy.floats, &mut floats, name, first.map(|copy| &copy.floats), || data.clone())?;
+                        place(&mut copy.floats, &mut floats, name, shared, first.map(|copy| &copy.floats), || {
+                            data.clone()
+                        })?;
                     }
                 }
             }
@@ -192,17 +197,23 @@ fn is_shared(call: &Call, name: &str) -> bool {
     call.operator.operand(name).is_some_and(|spec| !spec.shape.iter().any(by_row))
 }
 
-/// Puts an operand where the first copy has it, or into memory of its own.
+/// Puts an operand where the first copy has it, if all share it, or into memory of its own.
 fn place<T: DeviceCopy>(
     operands: &mut BTreeMap<String, DeviceSlice<T>>,
     arena: &mut Arena<T>,
     name: &str,
+    shared: bool,
     first: Option<&BTreeMap<String, DeviceSlice<T>>>,
     data: impl FnOnce() -> Vec<T>,
 ) -> Outcome {
-    let slice = match first {
-        Some(first) => first[name],
-        None => arena.place(&data())?,
+    let slice = match first.map(|first| first[name]) {
+        Some(first) if shared => first,
+        // From the host, four sets of operands took most of a sweep's time.
+        Some(first) => arena.place(first.len(), &first)?,
+        None => {
+            let data = data();
+            arena.place(data.len(), &data[..])?
+        }
     };
     operands.insert(name.to_owned(), slice);
     Ok(())
@@ -239,9 +250,13 @@ impl<T: DeviceCopy> Arena<T> {
         Ok(Self { memory, used: skipped / size_of::<T>() })
     }
 
-    fn place(&mut self, data: &[T]) -> Outcome<DeviceSlice<T>> {
-        let mut slice = self.memory.index(self.used..self.used + data.len());
-        self.used += (size_of_val(data).next_multiple_of(GRAIN)) / size_of::<T>();
+    /// A copy of `length` elements, of the host or of the device.
+    fn place<D: ?Sized>(&mut self, length: usize, data: &D) -> Outcome<DeviceSlice<T>>
+    where
+        DeviceSlice<T>: CopyDestination<D>,
+    {
+        let mut slice = self.memory.index(self.used..self.used + length);
+        self.used += (length * size_of::<T>()).next_multiple_of(GRAIN) / size_of::<T>();
         called("copying to the device", slice.copy_from(data))?;
         Ok(slice)
     }
