@@ -129,6 +129,7 @@ pub(crate) fn rows(
         rows: sizes.rows,
         dim: sizes.dim,
         aligned: call.is_aligned(),
+        pairs: sizes.operator.uses_pairs(kernels.image.capability()) && call.is_aligned_in_pairs(),
         multiprocessors: kernels.multiprocessors,
     });
     let kernel = kernels.get((sizes.operator, parts.sink.recipe(), launch.shape.name))?;

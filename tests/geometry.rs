@@ -18,8 +18,9 @@ fn requests(operator: Operator) -> Vec<Request> {
         for rows in [1, 2, 127, 128, 129, 792, 2520, 4096, 65_536, geometry::MAX_ROWS] {
             for (aligned, multiprocessors) in [(true, 132), (false, 132), (true, 16), (true, 1)] {
                 let streams = operator.has_streams();
+                let pairs = operator.has_pairs() && aligned && dim.is_multiple_of(16);
                 let aligned = aligned && dim.is_multiple_of(8);
-                all.push(Request { nvfp4, streams, rows, dim, aligned, multiprocessors });
+                all.push(Request { nvfp4, streams, rows, dim, aligned, pairs, multiprocessors });
             }
         }
     }
@@ -89,14 +90,48 @@ fn a_class_holds_the_row_and_its_team_has_the_lanes_of_the_sum_tree() {
             continue;
         }
         assert!(request.aligned && launch.shape.chunks * launch.team >= chunks, "{request:?} {launch:?}");
+        assert!(launch.shape.lanes == 1 || request.pairs, "{request:?} {launch:?}");
         // An entry that was compiled for so many warps must get them.
         assert!(launch.shape.warps == 0 || launch.team == 32 * launch.shape.warps, "{request:?} {launch:?}");
         // Fewer threads than lanes only where the lanes left out hold no chunk.
-        assert!(launch.team == lanes || (launch.team < 32 && chunks <= launch.team), "{request:?} {launch:?}");
-        // What `FULL` of the entry says: all chunks but the last (but two, in the widest class) exist in every row.
-        let full = if launch.shape.chunks == 8 { 6 } else { launch.shape.chunks - 1 };
+        let all = launch.shape.lanes * launch.team == lanes;
+        assert!(all || (launch.team < 32 && chunks <= launch.team), "{request:?} {launch:?}");
+        // What `FULL` of the entry says: all chunks but the last (but two, in the widest class and in pairs) exist in every row.
+        let last = if launch.shape.chunks == 8 || launch.shape.lanes == 2 { 2 } else { 1 };
+        let full = launch.shape.chunks - last;
         assert!(chunks > full * launch.team || launch.shape.chunks == 1, "{request:?} {launch:?}");
     }
+}
+
+/// Pairs for many rows of every D that has classes of them, and for few rows of none; single lanes where an operand forbids pairs.
+#[test]
+fn pairs_are_for_many_rows() {
+    let operators: Vec<Operator> = row_operators().filter(|operator| operator.has_pairs()).collect();
+    assert_eq!(operators.len(), 5, "{operators:?}");
+    for (operator, dim) in
+        operators.iter().flat_map(|operator| [784, 1536, 2048, 3072, 4096, 8192].map(|dim| (operator, dim)))
+    {
+        let nvfp4 = operator.sink() == SinkKind::Nvfp4;
+        let request =
+            |rows, pairs| Request { nvfp4, streams: false, rows, dim, aligned: true, pairs, multiprocessors: 132 };
+        let kind = |rows, pairs| geometry::choose(&request(rows, pairs)).shape.kind;
+        assert_eq!(kind(16_384, true), Kind::Pairs, "{operator} D={dim}");
+        assert_ne!(kind(256, true), Kind::Pairs, "{operator} D={dim}");
+        assert_ne!(kind(16_384, false), Kind::Pairs, "{operator} D={dim}");
+    }
+}
+
+/// A modulation in fp8 is held where decoding it is dear: before 8.9. NVFP4 has no streams to hold it in.
+#[test]
+fn pairs_are_for_gpus_that_decode_in_one_instruction() {
+    let fp8 = Operator::AdaLayerNormQuantFp8Modfp8Bf16;
+    assert_eq!(
+        [(8, 0), (8, 7), (8, 9), (9, 0), (12, 0)].map(|of| fp8.uses_pairs(of)),
+        [false, false, true, true, true]
+    );
+    assert!(Operator::LayerNormNoAffineQuantFp8StaticBf16.uses_pairs((8, 7)));
+    assert!(Operator::AdaLayerNormQuantNvfp4SwizzledModfp8Bf16.uses_pairs((8, 7)));
+    assert!(!Operator::AdaLayerNormQuantFp8Bf16.uses_pairs((9, 0)));
 }
 
 #[test]
@@ -119,7 +154,7 @@ fn every_launch_has_the_shared_memory_that_its_kernel_uses() {
         let lanes = match launch.shape.warps {
             0 => 256,
             1 => 0,
-            warps => 32 * warps * (launch.block / launch.team),
+            warps => 32 * warps * launch.shape.lanes * (launch.block / launch.team),
         };
         assert!(launch.shared_bytes >= 2 * 2 * 4 * lanes + table + ring, "{request:?} {launch:?}");
     }
@@ -143,7 +178,8 @@ fn every_block_of_a_stream_is_resident() {
     for operator in row_operators().filter(|operator| operator.has_streams()) {
         for dim in [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 5120, 6144, 8192] {
             let rows = geometry::MAX_ROWS;
-            let request = Request { nvfp4: false, streams: true, rows, dim, aligned: true, multiprocessors: 1 };
+            let request =
+                Request { nvfp4: false, streams: true, rows, dim, aligned: true, pairs: false, multiprocessors: 1 };
             let launch = geometry::choose(&request);
             if launch.shape.kind != Kind::Stream {
                 continue; // rows of one chunk a lane have none

@@ -1,7 +1,8 @@
 //! Which alignment lets a launch take a vectorised entry.
 //!
-//! The kernels' fast paths move 8 elements of a row (modulation6: 4) with one access. That needs every operand, and with D a multiple of
-//! 8 (of 4) every row of it, on an address that the access divides. Other operands run on the entry for any alignment.
+//! The kernels' fast paths move 8 elements of a row (16 where a thread takes pairs of lanes; modulation6: 4) with one access, or with several
+//! of 16 bytes. That needs every operand, and with D a multiple of 8 (16, 4) every row of it, on an address that the access divides. Other
+//! operands run on the entry for any alignment.
 use super::{CheckedRows, CheckedSixWay, OperandList, Sizes};
 use crate::error::{Error, Result};
 use crate::operand::{Device, Sink, View};
@@ -9,6 +10,8 @@ use crate::operator::{Axis, OperandSpec};
 
 /// Elements of a row operator's access.
 const CHUNK: u64 = 8;
+/// Elements of an access of a thread with a pair of lanes.
+const PAIR: u64 = 2 * CHUNK;
 /// Elements of a modulation6 access.
 const QUAD: u64 = 4;
 /// The widest access in bytes.
@@ -20,6 +23,11 @@ impl CheckedRows<'_, '_, '_, Device> {
     /// Whether the operator may run vectorised.
     pub fn is_aligned(&self) -> bool {
         aligned(self.sizes, CHUNK, &self.parts.list())
+    }
+
+    /// Whether it may also run in pairs.
+    pub fn is_aligned_in_pairs(&self) -> bool {
+        aligned(self.sizes, PAIR, &self.parts.list())
     }
 
     /// Refuses block scales that no entry can pad.

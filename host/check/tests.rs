@@ -178,23 +178,27 @@ fn a_row_of_temb_fits_32_bits() {
 mod alignment {
     use super::*;
 
-    fn is_aligned(x: u64, scale: u64, out: u64, dim: usize) -> bool {
+    /// For accesses to 8 elements, and to 16.
+    fn is_aligned(x: u64, scale: u64, out: u64, dim: usize) -> [bool; 2] {
         let x = Matrix::new(input(x, 4 * dim), 4, dim);
         let modulation: Broadcast<DeviceView<'_, bf16>> =
             Broadcast { scale: input(scale, dim), shift: input(0x3000, dim) };
         let act_scale: DeviceView<'_, f32> = input(0x4004, 1);
         let out: DeviceViewMut<'_, E4m3> = output(out, 4 * dim);
-        row_operator::<Device>(x, modulation.into(), Fp8 { act_scale, out }.into()).unwrap().is_aligned()
+        let call = row_operator::<Device>(x, modulation.into(), Fp8 { act_scale, out }.into()).unwrap();
+        [call.is_aligned(), call.is_aligned_in_pairs()]
     }
 
     #[test]
-    fn wide_accesses_need_16_bytes_of_bf16_and_8_of_e4m3() {
-        assert!(is_aligned(0x1000, 0x2000, 0x5000, 64));
-        assert!(is_aligned(0x1010, 0x2010, 0x5008, 64));
-        assert!(!is_aligned(0x1008, 0x2000, 0x5000, 64));
-        assert!(!is_aligned(0x1000, 0x2002, 0x5000, 64));
-        assert!(!is_aligned(0x1000, 0x2000, 0x5004, 64));
-        assert!(!is_aligned(0x1000, 0x2000, 0x5000, 60));
+    fn wide_accesses_need_16_bytes_of_bf16_and_8_or_16_of_e4m3() {
+        assert_eq!(is_aligned(0x1000, 0x2000, 0x5000, 64), [true, true]);
+        assert_eq!(is_aligned(0x1010, 0x2010, 0x5010, 64), [true, true]);
+        assert_eq!(is_aligned(0x1010, 0x2010, 0x5008, 64), [true, false]);
+        assert_eq!(is_aligned(0x1000, 0x2000, 0x5000, 72), [true, false]);
+        assert_eq!(is_aligned(0x1008, 0x2000, 0x5000, 64), [false, false]);
+        assert_eq!(is_aligned(0x1000, 0x2002, 0x5000, 64), [false, false]);
+        assert_eq!(is_aligned(0x1000, 0x2000, 0x5004, 64), [false, false]);
+        assert_eq!(is_aligned(0x1000, 0x2000, 0x5000, 60), [false, false]);
     }
 
     #[test]
@@ -212,19 +216,21 @@ mod alignment {
         assert_eq!(check(0x6002), Err(error));
     }
 
-    /// e2m1 codes of a chunk are 4 bytes; block scales need 4 whatever the rest.
+    /// e2m1 codes of a chunk are 4 bytes, those of a pair 8; block scales need 4 whatever the rest.
     #[test]
-    fn wide_accesses_of_nvfp4_need_4_bytes() {
+    fn wide_accesses_of_nvfp4_need_4_or_8_bytes() {
         let check = |packed: u64, sf: u64| {
             let x = Matrix::new(input(0x1000, 256), 4, 64);
             let modulation: Broadcast<DeviceView<'_, bf16>> =
                 Broadcast { scale: input(0x2000, 64), shift: input(0x3000, 64) };
             let (packed, sf): (DeviceViewMut<'_, u8>, DeviceViewMut<'_, u8>) = (output(packed, 128), output(sf, 512));
             let sink = Nvfp4::new(Nvfp4Recipe::FlashRtSm110, packed, sf);
-            row_operator::<Device>(x, modulation.into(), sink.into()).unwrap().is_aligned()
+            let call = row_operator::<Device>(x, modulation.into(), sink.into()).unwrap();
+            [call.is_aligned(), call.is_aligned_in_pairs()]
         };
-        assert!(check(0x5000, 0x6000) && check(0x5004, 0x6004));
-        assert!(!check(0x5002, 0x6000) && !check(0x5001, 0x6000));
+        assert_eq!([check(0x5000, 0x6000), check(0x5008, 0x6004)], [[true, true]; 2]);
+        assert_eq!(check(0x5004, 0x6004), [true, false]);
+        assert_eq!([check(0x5002, 0x6000), check(0x5001, 0x6000)], [[false, false]; 2]);
     }
 
     /// Four f32 are 16 bytes, four bf16 are 8.

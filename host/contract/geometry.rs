@@ -11,6 +11,9 @@ pub enum Kind {
     Early,
     /// One row a team, the modulation loaded late: rows too long to hold both.
     Late,
+    /// One row a team of half as many threads, each with two neighbouring lanes of the sum tree, whose chunks lie side by side; the
+    /// modulation loaded late. What a thread does once a row counts half, a block of NVFP4 belongs to one thread: many rows.
+    Pairs,
     /// A team walks over rows that share their modulation, held in registers.
     Stream,
     /// Any D and alignment: three passes over the row, element by element.
@@ -26,6 +29,8 @@ pub struct Shape {
     pub kind: Kind,
     /// Warps of a team if they are a constant of the entry; 0 if a launch parameter.
     pub warps: u32,
+    /// Virtual lanes of the sum tree that a thread stands for: neighbours, so that its chunks lie side by side.
+    pub lanes: u32,
     /// Chunks a thread holds; 0: any number.
     pub chunks: u32,
 }
@@ -39,34 +44,39 @@ impl Shape {
             _ => 0,
         };
         let teams = if self.warps == 2 && shares_block(64, self.kind) { block / 64 } else { 1 };
-        4 * (2 * teams * exchange_words(self.warps) + more)
+        4 * (2 * teams * exchange_words(self.warps, self.lanes) + more)
     }
 }
 
 /// Whether teams of `threads` threads share a block: those that are part of a warp or a warp, and pairs of warps where all go one way. A
 /// walk may end sooner for one team, which the other would wait for at a barrier, and `any` comes to its barriers only for rows that exist.
 pub const fn shares_block(threads: u32, kind: Kind) -> bool {
-    threads < 64 || threads == 64 && matches!(kind, Kind::Early)
+    threads < 64 || threads == 64 && matches!(kind, Kind::Early | Kind::Pairs)
 }
 
-/// Words of one of the two buffers in which `warps` warps of a team (0: any number) exchange two quantities.
-pub const fn exchange_words(warps: u32) -> u32 {
+/// Words of one of the two buffers in which `warps` warps of a team (0: any number) of `lanes` virtual lanes a thread exchange two
+/// quantities.
+pub const fn exchange_words(warps: u32, lanes: u32) -> u32 {
     match warps {
         0 => 2 * 32 * sum_tree::MAX_WARPS,
         1 => 0,
-        _ => 2 * 32 * warps,
+        _ => 2 * 32 * warps * lanes,
     }
 }
 
 const fn shape(name: &'static str, kind: Kind, warps: u32, chunks: u32) -> Shape {
-    Shape { name, kind, warps, chunks }
+    Shape { name, kind, warps, lanes: 1, chunks }
 }
 
-/// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for FP8 after a modulation that rows share.
-/// Without a modulation there is nothing to hold and a grid of all rows runs at the speed of the copy; NVFP4 at
-/// 4096 rows is 6 to 12% slower in a stream with the FlashRT recipes, and 3% faster to 3% slower with TransformerEngine; at 16384 it would gain 6, 2 and
-/// 14% (with a modulation in fp8 1, -3 and 6%), for 54 entries more.
-pub static SHAPES: [Shape; 23] = [
+const fn pairs(name: &'static str, warps: u32, chunks: u32) -> Shape {
+    Shape { name, kind: Kind::Pairs, warps, lanes: 2, chunks }
+}
+
+/// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for FP8 after a modulation that rows share: 16384 rows of
+/// 3072 take 38.8 us in a stream and 39.4 in pairs; with the modulation in fp8 39.1 and 38.3, which only GPUs with a conversion from e4m3 do
+/// in pairs. NVFP4 is slower in a stream than in pairs: FlashRtSm110 44.6 and 44.4, FlashRtSm120 51.8 and 47.5 (the streams of NVFP4 were not
+/// kept).
+pub static SHAPES: [Shape; 30] = [
     shape("v1", Kind::Early, 0, 1),
     shape("w1v2", Kind::Early, 1, 2),
     shape("w1v3", Kind::Early, 1, 3),
@@ -80,6 +90,13 @@ pub static SHAPES: [Shape; 23] = [
     shape("w8v5", Kind::Late, 8, 5),
     shape("w8v6", Kind::Late, 8, 6),
     shape("w8v8", Kind::Late, 8, 8),
+    pairs("w1v4p", 1, 4),
+    pairs("w1v6p", 1, 6),
+    pairs("w2v4p", 2, 4),
+    pairs("w2v6p", 2, 6),
+    pairs("w4v4p", 4, 4),
+    pairs("w4v6p", 4, 6),
+    pairs("w4v8p", 4, 8),
     shape("any", Kind::Any, 0, 0),
     shape("w1v2s", Kind::Stream, 1, 2),
     shape("w1v3s", Kind::Stream, 1, 3),
@@ -103,8 +120,10 @@ pub struct Request {
     pub rows: u32,
     /// D, at least 1.
     pub dim: u32,
-    /// D is a multiple of 8 and every operand lies on a 16-byte address.
+    /// D is a multiple of 8 and every operand lies on the address that accesses to 8 elements, of at most 16 bytes, ask for.
     pub aligned: bool,
+    /// The operator has pairs and the image is to use them, and the same holds for 16 elements.
+    pub pairs: bool,
     /// Multiprocessors of the GPU.
     pub multiprocessors: u32,
 }
@@ -143,36 +162,74 @@ const fn stream_warps(chunks: u32) -> u32 {
     if chunks <= 2 { 24 } else { 16 }
 }
 
+/// Rows a team of single lanes must get before pairs beat it. On an H200, microseconds with single lanes and in pairs, FlashRtSm110,
+/// TransformerEngine and FP8 with a modulation in fp8: 2048 rows of 1536, 1.9 a team, 5.8 and 5.7, 5.7 and 6.5, 4.6 and 5.7, but 4096 rows of
+/// 1152 8.3 and 7.2, 8.6 and 8.4, 6.2 and 6.5; 4096 rows of 3072, 7.8 a team, 13.4 and 14.4, 15.9 and 15.7, 11.4 and 12.6, but 6144 rows 18.8
+/// and 19.2, 22.5 and 21.3, 16.9 and 16.9; 1024 rows of 5120, 3.9 a team, 8.3 and 7.9, 10.1 and 9.0, 7.1 and 7.3.
+const fn pair_rows(warps: u32) -> u32 {
+    match warps {
+        2 => 4,
+        4 => 12,
+        _ => 3,
+    }
+}
+
 /// The launch for a request.
 pub fn choose(request: &Request) -> Launch {
     let warps = sum_tree::warps(request.dim);
-    let chunks = sum_tree::chunks(request.dim).div_ceil(32 * warps);
-    let capacity = (stream_warps(chunks) * request.multiprocessors / warps).max(1);
-    let stream = request.streams && request.rows / stream_rows(warps) >= capacity;
+    let many = |rows| request.rows / rows >= capacity(request);
+    if let Some(launch) = paired(request).filter(|_| many(pair_rows(warps))) {
+        return launch;
+    }
+    let chunks = chunks_a_lane(request.dim);
+    let stream = request.streams && many(stream_rows(warps));
     let fits = |s: &&'static Shape| match s.kind {
         Kind::Any => true,
+        Kind::Pairs => false,
         Kind::Stream if !stream => false,
         _ => request.aligned && s.chunks >= chunks && (s.warps == warps || s.chunks == 1),
     };
     // The tightest class that fits, a stream before the others.
     let rank = |s: &&'static Shape| (s.kind == Kind::Any, s.chunks, s.kind != Kind::Stream);
     let shape = SHAPES.iter().filter(fits).min_by_key(rank).unwrap_or(&ANY);
-    grid(request, shape, warps, capacity)
+    grid(request, shape)
+}
+
+/// The launch in pairs, if there is one for the operator, its operands and D, for any number of rows.
+pub fn paired(request: &Request) -> Option<Launch> {
+    let (warps, chunks) = (sum_tree::warps(request.dim), chunks_a_lane(request.dim));
+    let fits = |s: &&'static Shape| {
+        s.kind == Kind::Pairs && s.warps * s.lanes == warps && s.chunks >= s.lanes * chunks && request.pairs
+    };
+    SHAPES.iter().filter(fits).min_by_key(|s| s.chunks).map(|shape| grid(request, shape))
+}
+
+/// Chunks of the virtual lane that has most.
+const fn chunks_a_lane(dim: u32) -> u32 {
+    sum_tree::chunks(dim).div_ceil(sum_tree::lanes(dim))
+}
+
+/// Teams with a thread for each lane that the GPU holds at a time.
+fn capacity(request: &Request) -> u32 {
+    (stream_warps(chunks_a_lane(request.dim)) * request.multiprocessors / sum_tree::warps(request.dim)).max(1)
 }
 
 /// The class that fits every request.
 static ANY: Shape = shape("any", Kind::Any, 0, 0);
 
 /// Grid of an entry: a team for each row, or as many as stay resident where it walks.
-fn grid(request: &Request, shape: &'static Shape, warps: u32, capacity: u32) -> Launch {
-    let chunks = sum_tree::chunks(request.dim);
+fn grid(request: &Request, shape: &'static Shape) -> Launch {
+    let (chunks, threads) = (sum_tree::chunks(request.dim), sum_tree::lanes(request.dim) / shape.lanes);
     // Rows shorter than a warp share it; a block pair of NVFP4 needs two lanes.
     let small = shape.kind == Kind::Early && chunks <= 16;
-    let team = if small { chunks.next_power_of_two().max(2) } else { 32 * warps };
+    let team = if small { chunks.next_power_of_two().max(2) } else { threads };
     let block = if shares_block(team, shape.kind) { SMALL_BLOCK } else { team };
     let teams_per_block = block / team;
     let rows = if request.nvfp4 { request.rows.next_multiple_of(swizzle::TILE_ROWS) } else { request.rows };
-    let teams = if shape.kind == Kind::Stream { request.rows.div_ceil(request.rows.div_ceil(capacity)) } else { rows };
+    let teams = match shape.kind {
+        Kind::Stream => request.rows.div_ceil(request.rows.div_ceil(capacity(request))),
+        _ => rows,
+    };
     let shared_bytes = shape.shared_bytes(block, request.nvfp4);
     Launch { shape, grid: teams.div_ceil(teams_per_block), block, shared_bytes, team }
 }

@@ -20,17 +20,29 @@ pub const fn column_groups(dim: u32) -> u32 {
 /// Byte offset of the scale of row `row`, block column `column`, in a matrix with `column_groups` groups.
 #[inline(always)]
 pub const fn offset(row: u32, column: u32, column_groups: u32) -> u64 {
-    row_offset(row, column_groups) + column_offset(column)
+    tile_offset(row, column_groups) + (offset_in_tile(row) + column_offset(column)) as u64
 }
 
 /// The part of [`offset`] that depends on the row.
 #[inline(always)]
 pub const fn row_offset(row: u32, column_groups: u32) -> u64 {
-    (row / 128) as u64 * column_groups as u64 * TILE_BYTES + ((row % 32) * 16 + (row % 128) / 32 * 4) as u64
+    tile_offset(row, column_groups) + offset_in_tile(row) as u64
 }
 
-/// The part of [`offset`] that depends on the block column.
+/// The part of [`offset`] that depends on the block column; below 2^32, since D is at most [`MAX_DIM`](super::sum_tree::MAX_DIM).
 #[inline(always)]
-pub const fn column_offset(column: u32) -> u64 {
-    (column / 4) as u64 * TILE_BYTES + (column % 4) as u64
+pub const fn column_offset(column: u32) -> u32 {
+    column / 4 * TILE_BYTES as u32 + column % 4
+}
+
+/// Where the tiles of a row begin: one product of 32 by 32 bits.
+#[inline(always)]
+const fn tile_offset(row: u32, column_groups: u32) -> u64 {
+    (row / TILE_ROWS) as u64 * (column_groups * TILE_BYTES as u32) as u64
+}
+
+/// Where a row lies in a tile-group.
+#[inline(always)]
+const fn offset_in_tile(row: u32) -> u32 {
+    row % 32 * 16 + row % TILE_ROWS / 32 * 4
 }

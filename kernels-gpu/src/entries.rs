@@ -19,22 +19,22 @@ macro_rules! entry {
     };
 }
 
-/// An entry for each shape class: `produce` with constants WARPS (0: a launch parameter), CHUNKS, FULL, EARLY.
+/// An entry for each shape class: `produce` with constants WARPS (0: a launch parameter), LANES, CHUNKS, FULL, EARLY.
 macro_rules! operator {
     ($name:ident, $modulation:ty, $sink:ty) => {
-        entry!(${concat($name, __v1)}, RowArguments, produce::<$modulation, $sink, 0, 1, 0, true>);
-        entry!(${concat($name, __w1v2)}, RowArguments, produce::<$modulation, $sink, 1, 2, 1, true>);
-        entry!(${concat($name, __w1v3)}, RowArguments, produce::<$modulation, $sink, 1, 3, 2, true>);
-        entry!(${concat($name, __w2v2)}, RowArguments, produce::<$modulation, $sink, 2, 2, 1, true>);
-        entry!(${concat($name, __w2v3)}, RowArguments, produce::<$modulation, $sink, 2, 3, 2, true>);
-        entry!(${concat($name, __w4v2)}, RowArguments, produce::<$modulation, $sink, 4, 2, 1, true>);
-        entry!(${concat($name, __w4v3)}, RowArguments, produce::<$modulation, $sink, 4, 3, 2, true>);
-        entry!(${concat($name, __w8v2)}, RowArguments, produce::<$modulation, $sink, 8, 2, 1, true>);
-        entry!(${concat($name, __w8v3)}, RowArguments, produce::<$modulation, $sink, 8, 3, 2, true>);
-        entry!(${concat($name, __w8v4)}, RowArguments, produce::<$modulation, $sink, 8, 4, 3, false>);
-        entry!(${concat($name, __w8v5)}, RowArguments, produce::<$modulation, $sink, 8, 5, 4, false>);
-        entry!(${concat($name, __w8v6)}, RowArguments, produce::<$modulation, $sink, 8, 6, 5, false>);
-        entry!(${concat($name, __w8v8)}, RowArguments, produce::<$modulation, $sink, 8, 8, 6, false>);
+        entry!(${concat($name, __v1)}, RowArguments, produce::<$modulation, $sink, 0, 1, 1, 0, true>);
+        entry!(${concat($name, __w1v2)}, RowArguments, produce::<$modulation, $sink, 1, 1, 2, 1, true>);
+        entry!(${concat($name, __w1v3)}, RowArguments, produce::<$modulation, $sink, 1, 1, 3, 2, true>);
+        entry!(${concat($name, __w2v2)}, RowArguments, produce::<$modulation, $sink, 2, 1, 2, 1, true>);
+        entry!(${concat($name, __w2v3)}, RowArguments, produce::<$modulation, $sink, 2, 1, 3, 2, true>);
+        entry!(${concat($name, __w4v2)}, RowArguments, produce::<$modulation, $sink, 4, 1, 2, 1, true>);
+        entry!(${concat($name, __w4v3)}, RowArguments, produce::<$modulation, $sink, 4, 1, 3, 2, true>);
+        entry!(${concat($name, __w8v2)}, RowArguments, produce::<$modulation, $sink, 8, 1, 2, 1, true>);
+        entry!(${concat($name, __w8v3)}, RowArguments, produce::<$modulation, $sink, 8, 1, 3, 2, true>);
+        entry!(${concat($name, __w8v4)}, RowArguments, produce::<$modulation, $sink, 8, 1, 4, 3, false>);
+        entry!(${concat($name, __w8v5)}, RowArguments, produce::<$modulation, $sink, 8, 1, 5, 4, false>);
+        entry!(${concat($name, __w8v6)}, RowArguments, produce::<$modulation, $sink, 8, 1, 6, 5, false>);
+        entry!(${concat($name, __w8v8)}, RowArguments, produce::<$modulation, $sink, 8, 1, 8, 6, false>);
         entry!(${concat($name, __any)}, RowArguments, any::<$modulation, $sink>);
     };
 }
@@ -55,12 +55,33 @@ macro_rules! streamed_operator {
     };
 }
 
-/// An operator for each recipe.
+/// As `operator`, and `pairs`.
+macro_rules! paired_operator {
+    ($name:ident, $modulation:ty, $sink:ty) => {
+        operator!($name, $modulation, $sink);
+        pairs!($name, $modulation, $sink);
+    };
+}
+
+/// Threads with pairs of lanes: constants as for `operator`.
+macro_rules! pairs {
+    ($name:ident, $modulation:ty, $sink:ty) => {
+        entry!(${concat($name, __w1v4p)}, RowArguments, produce::<$modulation, $sink, 1, 2, 4, 2, false>);
+        entry!(${concat($name, __w1v6p)}, RowArguments, produce::<$modulation, $sink, 1, 2, 6, 4, false>);
+        entry!(${concat($name, __w2v4p)}, RowArguments, produce::<$modulation, $sink, 2, 2, 4, 2, false>);
+        entry!(${concat($name, __w2v6p)}, RowArguments, produce::<$modulation, $sink, 2, 2, 6, 4, false>);
+        entry!(${concat($name, __w4v4p)}, RowArguments, produce::<$modulation, $sink, 4, 2, 4, 2, false>);
+        entry!(${concat($name, __w4v6p)}, RowArguments, produce::<$modulation, $sink, 4, 2, 6, 4, false>);
+        entry!(${concat($name, __w4v8p)}, RowArguments, produce::<$modulation, $sink, 4, 2, 8, 6, false>);
+    };
+}
+
+/// `operator` or `paired_operator` for each recipe.
 macro_rules! recipes {
-    ($name:ident, $modulation:ty) => {
-        operator!(${concat($name, _sm110)}, $modulation, Nvfp4<FlashRtSm110>);
-        operator!(${concat($name, _sm120)}, $modulation, Nvfp4<FlashRtSm120>);
-        operator!(${concat($name, _te)}, $modulation, Nvfp4<TransformerEngine>);
+    ($operator:ident, $name:ident, $modulation:ty) => {
+        $operator!(${concat($name, _sm110)}, $modulation, Nvfp4<FlashRtSm110>);
+        $operator!(${concat($name, _sm120)}, $modulation, Nvfp4<FlashRtSm120>);
+        $operator!(${concat($name, _te)}, $modulation, Nvfp4<TransformerEngine>);
     };
 }
 
@@ -68,12 +89,13 @@ streamed_operator!(ada_layer_norm_quant_fp8_bf16, Broadcast, Fp8Static);
 operator!(ada_layer_norm_quant_fp8_ptok_bf16, PerToken, Fp8Static);
 operator!(ada_layer_norm_quant_fp8_ptok_table_bf16, PerTokenTable, Fp8Static);
 streamed_operator!(ada_layer_norm_quant_fp8_modfp8_bf16, BroadcastFp8, Fp8Static);
+pairs!(ada_layer_norm_quant_fp8_modfp8_bf16, BroadcastFp8, Fp8Static);
 streamed_operator!(awq_ada_layer_norm_quant_fp8_bf16, Broadcast, Awq<Fp8Static>);
-recipes!(ada_layer_norm_quant_nvfp4_swizzled_bf16, Broadcast);
-recipes!(ada_layer_norm_quant_nvfp4_swizzled_modfp8_bf16, BroadcastFp8);
-recipes!(ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16, PerTokenTable);
-operator!(layer_norm_no_affine_quant_fp8_static_bf16, NoAffine, Fp8Static);
-recipes!(layer_norm_no_affine_quant_nvfp4_swizzled_bf16, NoAffine);
+recipes!(paired_operator, ada_layer_norm_quant_nvfp4_swizzled_bf16, Broadcast);
+recipes!(paired_operator, ada_layer_norm_quant_nvfp4_swizzled_modfp8_bf16, BroadcastFp8);
+recipes!(operator, ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16, PerTokenTable);
+paired_operator!(layer_norm_no_affine_quant_fp8_static_bf16, NoAffine, Fp8Static);
+recipes!(paired_operator, layer_norm_no_affine_quant_nvfp4_swizzled_bf16, NoAffine);
 operator!(ada_layer_norm_ptok_table_bf16, PerTokenTable, Bf16);
 entry!(adaln_modulation6_bf16__aligned, Modulation6Arguments, modulation6_aligned);
 entry!(adaln_modulation6_bf16__any, Modulation6Arguments, modulation6_any);

@@ -29,8 +29,15 @@ pub fn any<M: Modulation, S: Sink>(a: &RowArguments) {
             let place = scalar(a, first + (team.thread & 31));
             let n = widen(x(a, row, place)).map(|x| (x - mean) * rstd);
             let held = M::hold(modulation, M::load(a, row, place));
-            let rounded = S::round(M::apply(modulation, held, n));
-            S::store(S::row(a, row, place.chunk), sink, S::load(a, place), place, S::look_up(sink, rounded), rounded);
+            let [rounded] = S::share::<1, 1>([S::round(M::apply(modulation, held, n))]);
+            S::store(
+                S::row(a, row, place.chunk),
+                sink,
+                [S::load(a, place)],
+                place,
+                S::look_up(sink, rounded),
+                [rounded],
+            );
             first += team.threads();
         }
         S::pad_columns(a, row, team.thread, team.threads());
@@ -60,7 +67,7 @@ fn statistics(a: &RowArguments, team: Team<0>, row: u32) -> (f32, f32) {
         sum += chunk_sum(widen(x(a, row, scalar(a, chunk))));
         chunk += team.threads();
     }
-    let mean = mean(row_total(sum, team, 0), a.dim as f32, a.inv_dim);
+    let mean = mean(row_total([sum], team, 0), a.dim as f32, a.inv_dim);
     let mut squares = [0.0; 2];
     chunk = team.thread;
     while chunk < chunks(a.dim) {
@@ -75,5 +82,5 @@ fn statistics(a: &RowArguments, team: Team<0>, row: u32) -> (f32, f32) {
         squares = chunk_squares(squares, d);
         chunk += team.threads();
     }
-    (mean, rstd(row_total(squares[0] + squares[1], team, 1), a.inv_dim, a.eps))
+    (mean, rstd(row_total([squares[0] + squares[1]], team, 1), a.inv_dim, a.eps))
 }

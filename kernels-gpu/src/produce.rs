@@ -10,8 +10,9 @@
 //! [`produce`] gives a team one row: shortest latency. [`stream`] walks a team over rows, the modulation in registers and the
 //! rows to come on their way into shared memory: fewest instructions. The bytes are the same.
 //!
-//! A thread takes chunks `thread + i·team`, `i < CHUNKS`, of which the first `FULL` exist in every row of the shape class.
-//! They need D a multiple of 8 and operands on 16-byte addresses; everything else runs in `generic`.
+//! A thread takes chunks `thread + i·team`, `i < CHUNKS`, of which the first `FULL` exist in every row of the shape class. With `LANES` = 2
+//! it takes pairs of chunks, `2·(thread + j·team)` and the one after. They need D a multiple of 8 (of 16) and operands on the addresses
+//! that the accesses divide; everything else runs in `generic`.
 use crate::contract::{abi::RowArguments, geometry};
 use crate::formats::widen;
 use crate::modulation::Modulation;
@@ -28,10 +29,18 @@ use cuda_std::thread::sync_threads;
 /// the sink (AWQ's factors) come chunk by chunk while the row is modulated, into registers that become free: early they would take 79
 /// instead of 64, and a quarter of the warps.
 #[inline(always)]
-pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize, const EARLY: bool>(
+pub fn produce<
+    M: Modulation,
+    S: Sink,
+    const WARPS: u32,
+    const LANES: usize,
+    const CHUNKS: usize,
+    const FULL: usize,
+    const EARLY: bool,
+>(
     a: &RowArguments,
 ) {
-    let team = Team::<WARPS>::here(a);
+    let team = Team::<WARPS, LANES>::here(a);
     let row = team.first_row;
     ptx::start_after_previous_grid();
     let shares_block = const { geometry::shares_block(32 * WARPS, geometry::Kind::Early) };
@@ -53,13 +62,21 @@ pub fn produce<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, co
     if !shares_block || team.first_row_together < a.rows {
         let (d, rstd) = statistics(a, &x, team, place);
         let sink = S::prepare(sink);
-        let ready: [_; CHUNKS] = from_fn(|i| {
-            let operands = if let Some(early) = early { early[i] } else { M::load(a, x_row, place(i)) };
-            let factors = S::load(a, place(i));
-            (factors, S::round(M::apply(modulation, M::hold(modulation, operands), d[i].map(|d| d * rstd))))
-        });
-        if !shares_block || row < a.rows {
-            store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, ready);
+        let stores = !shares_block || row < a.rows;
+        // Chunks of one lane share a block with those of a neighbour in the warp, which must go on with it.
+        if stores || LANES == 1 {
+            let ready = share::<S, LANES, CHUNKS>(from_fn(|i| {
+                let operands = if let Some(early) = early { early[i] } else { M::load(a, x_row, place(i)) };
+                let factors = S::load(a, place(i));
+                (factors, S::round(M::apply(modulation, M::hold(modulation, operands), d[i].map(|d| d * rstd))))
+            }));
+            if stores {
+                // Without a modulation 2520 rows of 3072 took 8.07 us for FlashRtSm110 and 9.11 for FlashRtSm120, and 7.88 and 8.78 with this;
+                // the other NVFP4 operators gain nothing by it, TransformerEngine at 4096 rows loses 1%.
+                let uniform = const { S::PADS_ROWS && !S::TABLE && size_of::<M::Operands>() == 0 };
+                let row = if uniform { team.own(row) } else { row };
+                store::<S, WARPS, LANES, CHUNKS>(a, team, row, sink, place, ready);
+            }
         }
     }
     if S::PADS_ROWS && shares_block && row >= a.rows {
@@ -96,26 +113,26 @@ pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, con
     }
     let dim = a.dim as f32;
     wait::<{ DEPTH - 1 }>();
-    let sum = row_sum(&staged_row::<WARPS, CHUNKS>(team, 0));
-    let mut row_mean = mean(row_total(sum, team, 1), dim, a.inv_dim);
+    let [sum] = row_sum(&staged_row::<WARPS, CHUNKS>(team, 0));
+    let mut row_mean = mean(row_total([sum], team, 1), dim, a.inv_dim);
     let sink = S::prepare(scalars);
     let held = loaded.map(|operands| M::hold(modulation, operands));
     stage = 0;
     let mut buffer = 0;
     while row < a.rows {
-        let (d, squares) = deviations(&staged_row::<WARPS, CHUNKS>(team, stage), row_mean, place);
+        let (d, [squares]) = deviations(&staged_row::<WARPS, CHUNKS>(team, stage), row_mean, place);
         let next_stage = if stage + 1 == DEPTH { 0 } else { stage + 1 };
         wait::<{ DEPTH - 2 }>();
-        let next_sum = row_sum(&staged_row::<WARPS, CHUNKS>(team, next_stage));
+        let [next_sum] = row_sum(&staged_row::<WARPS, CHUNKS>(team, next_stage));
         let [squares, sum] = two_row_totals([squares, next_sum], team, buffer);
         stage_row::<WARPS, CHUNKS>(a, team, row + DEPTH * team.stride, stage, place);
         row_mean = mean(sum, dim, a.inv_dim);
         let rstd = rstd(squares, a.inv_dim, a.eps);
-        let ready: [_; CHUNKS] = from_fn(|i| {
+        let ready = share::<S, 1, CHUNKS>(from_fn(|i| {
             let factors = if let Some(kept) = kept { kept[i] } else { S::load(a, place(i)) };
             (factors, S::round(M::apply(modulation, held[i], d[i].map(|d| d * rstd))))
-        });
-        store::<S, WARPS, CHUNKS, FULL>(a, team, row, sink, place, ready);
+        }));
+        store::<S, WARPS, 1, CHUNKS>(a, team, row, sink, place, ready);
         row += team.stride;
         stage = next_stage;
         buffer ^= 1;
@@ -156,10 +173,10 @@ fn staged_row<const WARPS: u32, const CHUNKS: usize>(team: Team<WARPS>, stage: u
 
 /// Mean of the row, and the deviations of this thread's elements from it, and the reciprocal standard deviation.
 #[inline(always)]
-fn statistics<const WARPS: u32, const CHUNKS: usize>(
+fn statistics<const WARPS: u32, const LANES: usize, const CHUNKS: usize>(
     a: &RowArguments,
     x: &[[u32; 4]; CHUNKS],
-    team: Team<WARPS>,
+    team: Team<WARPS, LANES>,
     place: impl Fn(usize) -> Aligned,
 ) -> ([[f32; 8]; CHUNKS], f32) {
     let sum = row_total(row_sum(x), team, 0);
@@ -168,56 +185,72 @@ fn statistics<const WARPS: u32, const CHUNKS: usize>(
     (d, rstd(squares, a.inv_dim, a.eps))
 }
 
-/// This thread's part of the sum of a row.
+/// The sums of this thread's virtual lanes.
 #[inline(always)]
-fn row_sum<const CHUNKS: usize>(x: &[[u32; 4]; CHUNKS]) -> f32 {
-    let mut sum = 0.0;
+fn row_sum<const LANES: usize, const CHUNKS: usize>(x: &[[u32; 4]; CHUNKS]) -> [f32; LANES] {
+    let mut sums = [0.0; LANES];
     let mut i = 0;
     while i < CHUNKS {
-        sum += chunk_sum(widen(x[i]));
+        sums[i % LANES] += chunk_sum(widen(x[i]));
         i += 1;
     }
-    sum
+    sums
 }
 
-/// `x - mean`, and this thread's part of the sum of its squares.
+/// `x - mean`, and the sums of the squares of this thread's virtual lanes.
 #[inline(always)]
-fn deviations<const CHUNKS: usize>(
+fn deviations<const LANES: usize, const CHUNKS: usize>(
     x: &[[u32; 4]; CHUNKS],
     mean: f32,
     place: impl Fn(usize) -> Aligned,
-) -> ([[f32; 8]; CHUNKS], f32) {
+) -> ([[f32; 8]; CHUNKS], [f32; LANES]) {
     let d: [_; CHUNKS] = from_fn(|i| widen(x[i]).map(|x| x - mean));
-    let mut squares = [0.0; 2];
+    let mut squares = [[0.0; 2]; LANES];
     let mut i = 0;
     while i < CHUNKS {
         if place(i).exists {
-            squares = chunk_squares(squares, d[i]);
+            squares[i % LANES] = chunk_squares(squares[i % LANES], d[i]);
         }
         i += 1;
     }
-    (d, squares[0] + squares[1])
+    (d, squares.map(|[even, odd]| even + odd))
 }
 
-/// Converts and stores the chunks of a row. Whole warps past the row's end skip; a warp that straddles it stays together.
+/// Lets the chunks of a block agree; apart from [`store`], which threads of the warp may skip.
 #[inline(always)]
-fn store<S: Sink, const WARPS: u32, const CHUNKS: usize, const FULL: usize>(
+fn share<S: Sink, const LANES: usize, const CHUNKS: usize>(
+    ready: [(S::Operands, S::Rounded); CHUNKS],
+) -> [(S::Operands, S::Rounded); CHUNKS] {
+    let rounded = S::share::<LANES, CHUNKS>(ready.map(|(_, rounded)| rounded));
+    from_fn(|i| (ready[i].0, rounded[i]))
+}
+
+/// Converts and stores the chunks of a row.
+#[inline(always)]
+fn store<S: Sink, const WARPS: u32, const LANES: usize, const CHUNKS: usize>(
     a: &RowArguments,
-    team: Team<WARPS>,
+    team: Team<WARPS, LANES>,
     row: u32,
     sink: S::Constants,
     place: impl Fn(usize) -> Aligned,
     ready: [(S::Operands, S::Rounded); CHUNKS],
 ) {
-    let out = S::row(a, row, team.thread);
-    let entries = ready.map(|(_, rounded)| S::look_up(sink, rounded));
+    let out = S::row(a, row, place(0).thread);
+    // One look-up for the chunks of a thread that lie side by side.
+    let mut entry = S::look_up(sink, ready[0].1);
+    let entries: [_; CHUNKS] = from_fn(|i| {
+        if i > 0 && i.is_multiple_of(LANES) {
+            entry = S::look_up(sink, ready[i].1);
+        }
+        entry
+    });
     let mut i = 0;
     while i < CHUNKS {
-        if team.warp_has(i, FULL, a.dim) {
-            let (operands, rounded) = ready[i];
-            S::store(out, sink, operands, place(i), entries[i], rounded);
+        if place(i).exists {
+            let group: [_; LANES] = from_fn(|lane| i + lane);
+            S::store(out, sink, group.map(|i| ready[i].0), place(i), entries[i], group.map(|i| ready[i].1));
         }
-        i += 1;
+        i += LANES;
     }
     S::pad_columns(a, row, team.thread, team.threads());
 }

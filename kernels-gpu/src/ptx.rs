@@ -166,6 +166,9 @@ pure_instruction!(/// Packed bf16 fma, one rounding to nearest even.
 pure_instruction!(/// Picks four bytes of the eight in `b:a`, a nibble of `s` each.
     permute(a: u32 as reg32, b: u32 as reg32, s: u32 as reg32) -> u32 as reg32 = "prmt.b32 {r}, {a}, {b}, {s};");
 
+pure_instruction!(/// `a·b + c`, the product in 64 bits.
+    multiply_add(a: u32 as reg32, b: u32 as reg32, c: u64 as reg64) -> u64 as reg64 = "mad.wide.u32 {r}, {a}, {b}, {c};");
+
 #[cfg(hardware_e4m3)]
 pure_instruction!(/// Four f32 to packed e4m3, `a` lowest: nearest even, saturating, NaN to 0x7F.
     e4m3x4(a: f32 as reg32, b: f32 as reg32, c: f32 as reg32, d: f32 as reg32) -> u32 as reg32 =

@@ -24,16 +24,27 @@ pub fn chunk_squares([mut even, mut odd]: [f32; 2], d: [f32; 8]) -> [f32; 2] {
     [even, odd]
 }
 
-/// The total of a quantity of which each thread holds a virtual lane; exchange buffer `buffer` (0 or 1).
+/// The total of a quantity of which each thread holds its virtual lanes; exchange buffer `buffer` (0 or 1).
 ///
 /// Consecutive reductions use different buffers, so one barrier each suffices: a thread that writes a buffer again has passed
 /// the barrier of the other, before which every thread had read.
 #[inline(always)]
-pub fn row_total<const WARPS: u32>(lane: f32, team: Team<WARPS>, buffer: u32) -> f32 {
-    let mut total = lane;
+pub fn row_total<const WARPS: u32, const LANES: usize>(
+    lanes: [f32; LANES],
+    team: Team<WARPS, LANES>,
+    buffer: u32,
+) -> f32 {
+    if LANES == 2 && WARPS == 1 {
+        return warp_total([lanes[0], lanes[1]], team.thread);
+    }
+    let mut total = lanes[0];
     if team.spans_warps() {
         let shared = team.exchange(buffer);
-        write_lane(shared, team, 0, lane);
+        let mut i = 0;
+        while i < LANES {
+            write_lane(shared, team, 0, team.thread * LANES as u32 + i as u32, lanes[i]);
+            i += 1;
+        }
         sync_threads();
         total = add_groups(shared, team, 0, team.thread & 31);
     }
@@ -48,6 +59,19 @@ pub fn row_total<const WARPS: u32>(lane: f32, team: Team<WARPS>, buffer: u32) ->
     total
 }
 
+/// The total of 64 lanes, two neighbours a thread: each half of the warp finishes one of the two.
+#[inline(always)]
+fn warp_total([first, second]: [f32; 2], thread: u32) -> f32 {
+    let (kept, given) = if thread < 16 { (first, second) } else { (second, first) };
+    let mut total = kept + shuffle_xor_f32(given, 16);
+    let mut step = 8;
+    while step > 0 {
+        total += shuffle_xor_f32(total, step);
+        step /= 2;
+    }
+    total + shuffle_xor_f32(total, 16)
+}
+
 /// Two totals at once, for teams of a warp and more. Both lanes of a butterfly's pair compute the same sum, so the lower half
 /// of a warp finishes the first total and the upper half the second: 12 additions and shuffles instead of 20.
 #[inline(always)]
@@ -55,8 +79,8 @@ pub fn two_row_totals<const WARPS: u32>([first, second]: [f32; 2], team: Team<WA
     let (lane, upper) = (team.thread & 15, team.thread >> 4 & 1);
     let mut total = if team.spans_warps() {
         let shared = team.exchange(buffer);
-        write_lane(shared, team, 0, first);
-        write_lane(shared, team, 1, second);
+        write_lane(shared, team, 0, team.thread, first);
+        write_lane(shared, team, 1, team.thread, second);
         sync_threads();
         add_groups(shared, team, upper, lane) + add_groups(shared, team, upper, lane + 16)
     } else {
@@ -75,8 +99,8 @@ pub fn two_row_totals<const WARPS: u32>([first, second]: [f32; 2], team: Team<WA
 /// Word of lane `32·group + lane` of a quantity. Up to four lanes that are added lie side by side, so a thread reads them
 /// with one access and without bank conflicts.
 #[inline(always)]
-fn word<const WARPS: u32>(team: Team<WARPS>, quantity: u32, group: u32, lane: u32) -> u32 {
-    let groups = team.threads() >> 5;
+fn word<const WARPS: u32, const LANES: usize>(team: Team<WARPS, LANES>, quantity: u32, group: u32, lane: u32) -> u32 {
+    let groups = team.groups();
     if groups <= 4 {
         return (quantity * 32 + lane) * groups + group;
     }
@@ -84,18 +108,29 @@ fn word<const WARPS: u32>(team: Team<WARPS>, quantity: u32, group: u32, lane: u3
     (plane * 32 + lane) * 4 + group % 4
 }
 
-/// Puts this thread's lane of a quantity where [`add_groups`] finds it after a barrier.
+/// Puts lane `lane` of a quantity, one of this thread's, where [`add_groups`] finds it after a barrier.
 #[inline(always)]
-fn write_lane<const WARPS: u32>(shared: SharedArray, team: Team<WARPS>, quantity: u32, value: f32) {
-    let at = word(team, quantity, team.thread >> 5, team.thread & 31);
+fn write_lane<const WARPS: u32, const LANES: usize>(
+    shared: SharedArray,
+    team: Team<WARPS, LANES>,
+    quantity: u32,
+    lane: u32,
+    value: f32,
+) {
+    let at = word(team, quantity, lane >> 5, lane & 31);
     // SAFETY: below 64·groups, the room of a buffer; written by this thread alone.
     unsafe { shared.write(at, value) };
 }
 
 /// Lanes `lane, lane+32, lane+64, ..` of a quantity, added in that order.
 #[inline(always)]
-fn add_groups<const WARPS: u32>(shared: SharedArray, team: Team<WARPS>, quantity: u32, lane: u32) -> f32 {
-    let groups = team.threads() >> 5;
+fn add_groups<const WARPS: u32, const LANES: usize>(
+    shared: SharedArray,
+    team: Team<WARPS, LANES>,
+    quantity: u32,
+    lane: u32,
+) -> f32 {
+    let groups = team.groups();
     let at = word(team, quantity, 0, lane);
     if groups == 2 {
         // SAFETY: inside the buffer; the barrier ordered the writes of all warps before.

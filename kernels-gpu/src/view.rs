@@ -8,7 +8,7 @@ use crate::ptx;
 /// Address of row `row` of a matrix whose rows are `pitch` bytes.
 #[inline(always)]
 pub fn row_address(base: u64, row: u32, pitch: u32) -> u64 {
-    base + row as u64 * pitch as u64
+    crate::ptx::multiply_add(row, pitch, base)
 }
 
 /// The position of a chunk in a row. Absent chunks (past D) read as zero and are not written.
@@ -27,10 +27,10 @@ pub trait Place: Copy {
     fn bytes(self, row: u64) -> [u32; 2];
     /// Writes the chunk of a bf16 row.
     fn store_bf16(self, row: u64, words: [u32; 4]);
-    /// Writes the chunk of a row of bytes.
-    fn store_bytes(self, row: u64, words: [u32; 2]);
-    /// Writes the chunk of a row of nibbles.
-    fn store_nibbles(self, row: u64, word: u32);
+    /// Writes the chunk of a row of bytes, and with `LANES` = 2 the one after it, in one access.
+    fn store_bytes<const LANES: usize>(self, row: u64, words: [[u32; 2]; LANES]);
+    /// Writes the chunk of a row of nibbles, likewise.
+    fn store_nibbles<const LANES: usize>(self, row: u64, words: [u32; LANES]);
 }
 
 /// A whole chunk on a 16-byte boundary: number `thread + step` of its row.
@@ -55,8 +55,9 @@ impl Aligned {
     }
 }
 
-// SAFETY (all blocks of this impl): the host checked that every operand covers `rows x dim` elements and is 16-byte aligned
-// and that D is a multiple of 8 before it chose an aligned entry; `exists` holds only for chunks inside the row.
+// SAFETY (all blocks of this impl): the host checked that every operand covers `rows x dim` elements, lies on the address that its
+// accesses divide, and that D is a multiple of 8, or of 16 for an entry of `LANES` = 2, before it chose the entry; `exists` holds only for
+// chunks inside the row, and with it the odd chunk behind an even one does where D is a multiple of 16.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Place for Aligned {
     #[inline(always)]
@@ -102,16 +103,27 @@ impl Place for Aligned {
     }
 
     #[inline(always)]
-    fn store_bytes(self, row: u64, words: [u32; 2]) {
-        if self.exists {
-            unsafe { ptx::store_64(self.address(row, 8), words) }
+    fn store_bytes<const LANES: usize>(self, row: u64, words: [[u32; 2]; LANES]) {
+        if !self.exists {
+            return;
+        }
+        if LANES == 1 {
+            unsafe { ptx::store_64(self.address(row, 8), words[0]) }
+        } else {
+            let ([a, b], [c, d]) = (words[0], words[1]);
+            unsafe { ptx::store_128(self.address(row, 8), [a, b, c, d]) }
         }
     }
 
     #[inline(always)]
-    fn store_nibbles(self, row: u64, word: u32) {
-        if self.exists {
-            unsafe { ptx::store_32(self.address(row, 4), word) }
+    fn store_nibbles<const LANES: usize>(self, row: u64, words: [u32; LANES]) {
+        if !self.exists {
+            return;
+        }
+        if LANES == 1 {
+            unsafe { ptx::store_32(self.address(row, 4), words[0]) }
+        } else {
+            unsafe { ptx::store_64(self.address(row, 4), [words[0], words[1]]) }
         }
     }
 }
@@ -199,7 +211,9 @@ impl Place for Scalar {
     }
 
     #[inline(always)]
-    fn store_bytes(self, row: u64, words: [u32; 2]) {
+    fn store_bytes<const LANES: usize>(self, row: u64, words: [[u32; 2]; LANES]) {
+        const { assert!(LANES == 1, "a chunk of its own") };
+        let words = words[0];
         let at = row + self.chunk as u64 * 8;
         let mut e = 0;
         while e < CHUNK {
@@ -211,7 +225,9 @@ impl Place for Scalar {
     }
 
     #[inline(always)]
-    fn store_nibbles(self, row: u64, word: u32) {
+    fn store_nibbles<const LANES: usize>(self, row: u64, words: [u32; LANES]) {
+        const { assert!(LANES == 1, "a chunk of its own") };
+        let word = words[0];
         let at = row + self.chunk as u64 * 4;
         let mut e = 0;
         while e < CHUNK {

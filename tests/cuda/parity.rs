@@ -99,19 +99,24 @@ fn every_shape_class() {
                 check(&gpu, &stream, &Problem { call, rows, dim, chunks: 3, kind, seed: random.bits() }, 0);
             }
         }
-        if sanitizer() {
-            continue; // thousands of rows each
-        }
-        for dim in
-            [16, 128, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192].into_iter().filter(|dim| *dim % divisor == 0)
-        {
+        // Thousands of rows each.
+        let full: &[usize] =
+            if sanitizer() { &[] } else { &[16, 128, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192] };
+        // Where the last chunks of some threads are missing, a class of pairs each.
+        let partial: &[usize] = match (call.operator.has_pairs(), sanitizer()) {
+            (false, _) => &[],
+            (true, false) => &[784, 1168, 1808, 2576, 3600, 5136, 7184],
+            (true, true) => &[1168, 2576],
+        };
+        for dim in full.iter().chain(partial).copied().filter(|dim| *dim % divisor == 0) {
             let rows = many_rows(&call, dim as u32) as usize;
             check(&gpu, &stream, &Problem { call, rows, dim, chunks: 2, kind: Kind::Normal, seed: random.bits() }, 0);
         }
     }
 }
 
-/// So many rows that each team walks over several on any GPU up to 132 multiprocessors, and a few more; 2000 where none walks.
+/// So many rows that on any GPU up to 132 multiprocessors each team walks over several, or its threads stand for pairs of lanes, and a few
+/// more; 2000 where neither is.
 fn many_rows(call: &Call, dim: u32) -> u32 {
     let request = |rows| Request {
         nvfp4: call.operator.sink() == SinkKind::Nvfp4,
@@ -119,10 +124,13 @@ fn many_rows(call: &Call, dim: u32) -> u32 {
         rows,
         dim,
         aligned: true,
+        pairs: call.operator.has_pairs() && dim.is_multiple_of(16),
         multiprocessors: 132,
     };
-    let walks = |rows: &u32| geometry::choose(&request(*rows)).shape.kind == geometry::Kind::Stream;
-    (1..16).map(|power| 1 << power).find(walks).unwrap_or(2000) + 77
+    let many = |rows: &u32| {
+        matches!(geometry::choose(&request(*rows)).shape.kind, geometry::Kind::Stream | geometry::Kind::Pairs)
+    };
+    (1..16).map(|power| 1 << power).find(many).unwrap_or(2000) + 77
 }
 
 /// A fresh seed each time, printed: `ADALN_SEED` repeats, `ADALN_CASES` prolongs.

@@ -37,7 +37,8 @@ impl Sink for Bf16 {
     }
 
     #[inline(always)]
-    fn store<P: Place>(row: u64, _: (), _: (), place: P, _: (), words: [u32; 4]) {
-        place.store_bf16(row, words);
+    fn store<P: Place, const LANES: usize>(row: u64, _: (), _: [(); LANES], place: P, _: (), words: [[u32; 4]; LANES]) {
+        const { assert!(LANES == 1, "no entry with pairs of lanes stores bf16") };
+        place.store_bf16(row, words[0]);
     }
 }

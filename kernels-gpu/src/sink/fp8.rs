@@ -1,9 +1,10 @@
 //! FP8 e4m3 with a static scale, alone or after AWQ's per-column factor.
-use super::{Sink, Table, round_pairs};
+use super::{Sink, Table};
 use crate::contract::abi::RowArguments;
 use crate::formats::{e4m3x4, widen};
-use crate::ptx::{load_32, reciprocal};
+use crate::ptx::{bf16x2, load_32, reciprocal};
 use crate::view::{Place, row_address};
+use core::array::from_fn;
 
 /// `e4m3(f32(v) · inv)` with `inv = 1 / max(act_scale, 1e-12)`.
 pub struct Fp8Static;
@@ -16,7 +17,7 @@ impl Sink for Fp8Static {
     type Scalars = f32;
     /// inv
     type Constants = f32;
-    type Rounded = [u32; 4];
+    type Rounded = [f32; 8];
     type Operands = ();
     type Entry = ();
     type Row = u64;
@@ -36,12 +37,12 @@ impl Sink for Fp8Static {
     fn load<P: Place>(_: &RowArguments, _: P) {}
 
     #[inline(always)]
-    fn round(v: [f32; 8]) -> [u32; 4] {
-        round_pairs(v)
+    fn round(v: [f32; 8]) -> [f32; 8] {
+        v.map(rounded)
     }
 
     #[inline(always)]
-    fn look_up(_: f32, _: [u32; 4]) {}
+    fn look_up(_: f32, _: [f32; 8]) {}
 
     #[inline(always)]
     fn row(a: &RowArguments, row: u32, _: u32) -> u64 {
@@ -49,15 +50,15 @@ impl Sink for Fp8Static {
     }
 
     #[inline(always)]
-    fn store<P: Place>(row: u64, inv: f32, _: (), place: P, _: (), words: [u32; 4]) {
-        store(row, place, widen(words).map(|v| v * inv));
+    fn store<P: Place, const LANES: usize>(row: u64, inv: f32, _: [(); LANES], place: P, _: (), v: [[f32; 8]; LANES]) {
+        place.store_bytes(row, v.map(|v| codes(v.map(|v| v * inv))));
     }
 }
 
 impl Sink for Awq<Fp8Static> {
     type Scalars = f32;
     type Constants = f32;
-    type Rounded = [u32; 4];
+    type Rounded = [f32; 8];
     /// inv_s
     type Operands = [u32; 4];
     type Entry = ();
@@ -79,12 +80,12 @@ impl Sink for Awq<Fp8Static> {
     }
 
     #[inline(always)]
-    fn round(v: [f32; 8]) -> [u32; 4] {
-        round_pairs(v)
+    fn round(v: [f32; 8]) -> [f32; 8] {
+        v.map(rounded)
     }
 
     #[inline(always)]
-    fn look_up(_: f32, _: [u32; 4]) {}
+    fn look_up(_: f32, _: [f32; 8]) {}
 
     #[inline(always)]
     fn row(a: &RowArguments, row: u32, _: u32) -> u64 {
@@ -92,20 +93,29 @@ impl Sink for Awq<Fp8Static> {
     }
 
     #[inline(always)]
-    fn store<P: Place>(row: u64, inv: f32, inv_s: [u32; 4], place: P, _: (), words: [u32; 4]) {
-        let mut q = widen(words);
-        let inv_s = widen(inv_s);
-        let mut e = 0;
-        while e < 8 {
-            q[e] = q[e] * inv_s[e] * inv;
-            e += 1;
-        }
-        store(row, place, q);
+    fn store<P: Place, const LANES: usize>(
+        row: u64,
+        inv: f32,
+        inv_s: [[u32; 4]; LANES],
+        place: P,
+        _: (),
+        v: [[f32; 8]; LANES],
+    ) {
+        let scaled = |i: usize| {
+            let inv_s = widen(inv_s[i]);
+            codes(from_fn(|e| v[i][e] * inv_s[e] * inv))
+        };
+        place.store_bytes(row, from_fn::<_, LANES, _>(scaled));
     }
 }
 
 #[inline(always)]
-fn store<P: Place>(row: u64, place: P, q: [f32; 8]) {
-    let words = [e4m3x4(q[0], q[1], q[2], q[3]), e4m3x4(q[4], q[5], q[6], q[7])];
-    place.store_bytes(row, words);
+fn codes(q: [f32; 8]) -> [u32; 2] {
+    [e4m3x4(q[0], q[1], q[2], q[3]), e4m3x4(q[4], q[5], q[6], q[7])]
+}
+
+/// The nearest bf16, as f32: packed as the upper half of a word whose lower half is 0.
+#[inline(always)]
+fn rounded(v: f32) -> f32 {
+    f32::from_bits(bf16x2(v, 0.0))
 }

@@ -57,20 +57,26 @@ pub trait Sink {
     fn prepare(scalars: Self::Scalars) -> Self::Constants;
     /// Reads the operands at `place`; they never depend on the row.
     fn load<P: Place>(arguments: &RowArguments, place: P) -> Self::Operands;
-    /// The bf16 rounding of eight modulated values, packed as the sink likes it. All lanes of a warp call it together.
+    /// The bf16 rounding of eight modulated values, packed as the sink likes it.
     fn round(v: [f32; 8]) -> Self::Rounded;
     /// Looks up what the conversion of a chunk needs. For all chunks before the first is stored: a load does not pass a store.
     fn look_up(constants: Self::Constants, rounded: Self::Rounded) -> Self::Entry;
     /// Where row `row` goes; `thread` is the thread's own part of its chunks' numbers.
     fn row(arguments: &RowArguments, row: u32, thread: u32) -> Self::Row;
-    /// Converts and stores a chunk; stores nothing where `place` does not exist.
-    fn store<P: Place>(
+    /// What the two chunks of a block of NVFP4 agree on: neighbours in a thread of `LANES` = 2, or in a warp, whose threads then call it
+    /// together.
+    #[inline(always)]
+    fn share<const LANES: usize, const CHUNKS: usize>(rounded: [Self::Rounded; CHUNKS]) -> [Self::Rounded; CHUNKS] {
+        rounded
+    }
+    /// Converts and stores `LANES` chunks side by side, of which `place` is the first; nothing where it does not exist.
+    fn store<P: Place, const LANES: usize>(
         row: Self::Row,
         constants: Self::Constants,
-        operands: Self::Operands,
+        operands: [Self::Operands; LANES],
         place: P,
         entry: Self::Entry,
-        rounded: Self::Rounded,
+        rounded: [Self::Rounded; LANES],
     );
     /// Whether [`begin`](Self::begin) fills the table in shared memory.
     const TABLE: bool = false;

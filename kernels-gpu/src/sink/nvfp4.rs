@@ -12,6 +12,7 @@ use super::{Sink, Table};
 use crate::contract::{abi::RowArguments, swizzle};
 use crate::ptx;
 use crate::view::{Place, row_address};
+use core::array::from_fn;
 use core::marker::PhantomData;
 use cuda_std::warp::shuffle_xor_u32;
 
@@ -48,7 +49,20 @@ impl<R: Recipe> Sink for Nvfp4<R> {
         let words =
             [ptx::bf16x2(v[4], v[0]), ptx::bf16x2(v[5], v[1]), ptx::bf16x2(v[6], v[2]), ptx::bf16x2(v[7], v[3])];
         let magnitudes = words.map(|word| word & 0x7fff_7fff);
-        Rounded { values: R::values(words, magnitudes), amax: block_amax(magnitudes) }
+        Rounded { values: R::values(words, magnitudes), amax: largest(magnitudes) }
+    }
+
+    #[inline(always)]
+    fn share<const LANES: usize, const CHUNKS: usize>(rounded: [Self::Rounded; CHUNKS]) -> [Self::Rounded; CHUNKS] {
+        from_fn(|i| {
+            let amax = if LANES == 1 {
+                let half = either_half(rounded[i].amax);
+                ptx::max_nan_bf16x2(half, shuffle_xor_u32(half, 1))
+            } else {
+                either_half(ptx::max_nan_bf16x2(rounded[i & !1].amax, rounded[i | 1].amax))
+            };
+            Rounded { values: rounded[i].values, amax }
+        })
     }
 
     #[inline(always)]
@@ -65,20 +79,20 @@ impl<R: Recipe> Sink for Nvfp4<R> {
     }
 
     #[inline(always)]
-    fn store<P: Place>(
+    fn store<P: Place, const LANES: usize>(
         (codes, scale): (u64, u64),
         _: R::Constants,
-        _: (),
+        _: [(); LANES],
         place: P,
         (byte, entry): Self::Entry,
-        Rounded { values, .. }: Rounded<R::Values>,
+        rounded: [Rounded<R::Values>; LANES],
     ) {
-        place.store_nibbles(codes, R::codes(entry, values));
+        place.store_nibbles(codes, rounded.map(|rounded| R::codes(entry, rounded.values)));
         let [thread, step] = place.chunk();
         if place.exists() && thread.is_multiple_of(2) {
             // The step is a multiple of 16 block columns, so the offset of the sum is the sum of the offsets.
             // SAFETY: the host checked that the scale buffer covers the swizzled layout of `rows x dim`.
-            unsafe { ptx::store_8(scale + swizzle::column_offset(step / 2), byte) };
+            unsafe { ptx::store_8(scale + swizzle::column_offset(step / 2) as u64, byte) };
         }
     }
 
@@ -113,18 +127,22 @@ impl<R: Recipe> Sink for Nvfp4<R> {
     }
 }
 
-/// Half a block: its values as the recipe wants them, and the block's amax in both halves of a word.
+/// Half a block: its values as the recipe wants them, and the largest magnitude: of the half in each half of the word as [`Sink::round`]
+/// leaves it, then of the block in both; NaN if any element is.
 #[derive(Clone, Copy)]
 pub struct Rounded<V> {
     values: V,
     amax: u32,
 }
 
-/// Largest magnitude of the block of 16 as bf16, in both halves of the word; NaN if any element is.
 #[inline(always)]
-fn block_amax([a, b, c, d]: [u32; 4]) -> u32 {
+fn largest([a, b, c, d]: [u32; 4]) -> u32 {
+    ptx::max_nan_bf16x2(ptx::max_nan_bf16x2(a, b), ptx::max_nan_bf16x2(c, d))
+}
+
+/// The larger half of a word in both.
+#[inline(always)]
+fn either_half(word: u32) -> u32 {
     const SWAP_HALVES: u32 = 0x1032;
-    let lanes = ptx::max_nan_bf16x2(ptx::max_nan_bf16x2(a, b), ptx::max_nan_bf16x2(c, d));
-    let half = ptx::max_nan_bf16x2(lanes, ptx::permute(lanes, lanes, SWAP_HALVES));
-    ptx::max_nan_bf16x2(half, shuffle_xor_u32(half, 1))
+    ptx::max_nan_bf16x2(word, ptx::permute(word, word, SWAP_HALVES))
 }

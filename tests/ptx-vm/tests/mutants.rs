@@ -55,6 +55,9 @@ const TE_WARP: &str = "ada_layer_norm_quant_nvfp4_swizzled_bf16_te__w1v2";
 const SM120: &str = "layer_norm_no_affine_quant_nvfp4_swizzled_bf16_sm120__v1";
 const SM120_TABLE: &str = "ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16_sm120__v1";
 const TE: &str = "layer_norm_no_affine_quant_nvfp4_swizzled_bf16_te__v1";
+const PAIRS_WARP: &str = "layer_norm_no_affine_quant_nvfp4_swizzled_bf16_sm110__w1v4p";
+const PAIRS_FP8: &str = "layer_norm_no_affine_quant_fp8_static_bf16__w1v4p";
+const PAIRS: &str = "ada_layer_norm_quant_fp8_modfp8_bf16__w2v4p";
 const SIX: &str = "adaln_modulation6_bf16__aligned";
 
 #[rustfmt::skip]
@@ -73,6 +76,7 @@ const MUTANTS: &[Mutant] = &[
     ("sm_100a", STREAM_WARPS, "cp.async.commit_group",    Nth(3),  Drop),
     ("sm_80",   STREAM,       "cp.async.cg",              Nth(1),  Drop),
     ("sm_90",   STREAM,       "cp.async.cg",              Nth(0),  To("], [", "+16], [")),
+    ("sm_87",   PAIRS,        "st.shared.b32",            Nth(1),  Drop),                  // the second of a thread's lanes
     // Shuffles.
     ("sm_90",   TABLE,        "shfl.sync.bfly",           Nth(1),  To(", 8, 31", ", 4, 31")),
     ("sm_110a", TABLE_WARP,   "shfl.sync.bfly",           Nth(0),  To(", 16, 31", ", 1, 31")),
@@ -80,6 +84,8 @@ const MUTANTS: &[Mutant] = &[
     ("sm_87",   TABLE,        "shfl.sync.bfly",           Nth(4),  To(", -1;", ", 65535;")),
     ("sm_100a", STREAM_WARPS, "shfl.sync.bfly",           Nth(9),  To(", 16, 31", ", 8, 31")), // the other half's total
     ("sm_90",   STREAM,       "shfl.sync.bfly",           Nth(5),  To(", 16, 31", ", 8, 31")), // two totals begin
+    ("sm_90",   PAIRS_FP8,    "shfl.sync.bfly",           Nth(0),  To(", 16, 31", ", 8, 31")), // lanes of the warp's other half
+    ("sm_110a", PAIRS_WARP,   "shfl.sync.bfly",           Nth(5),  To(", 16, 31", ", 8, 31")), // the other lanes' total
     // Rounding.
     ("sm_90",   TABLE,        "cvt.rn.bf16x2.f32",        Nth(0),  To("cvt.rn", "cvt.rz")),
     ("sm_110a", TABLE,        "add.rn.f32",               Before("cvt.rn.f32.u32"), To("add.rn", "add.rp")), // the butterfly
@@ -108,6 +114,7 @@ const MUTANTS: &[Mutant] = &[
     ("sm_110a", SM110,        "max.NaN.bf16x2",           Nth(0),  To("max.NaN", "max")),
     ("sm_90",   SM120,        "max.bf16x2",               Nth(0),  To("max.", "min.")),
     ("sm_100a", SM120,        ", 65537;",                 Nth(0),  To("65537", "0")), // ties up
+    ("sm_90",   PAIRS_WARP,   "max.NaN.bf16x2",           Nth(7),  To("max.", "min.")), // amax of both halves of a block
     // Constants.
     ("sm_100a", SM110,        "SM110[2048]",              Nth(0),  To(" 127, 65, 127, 65, 255,", " 128, 65, 128, 65, 255,")), // 2/s itself for s = 1/8: ties to even
     ("sm_90",   SM110,        "SM110[2048]",              Nth(0),  To(" 255, 64, 255, 64, 136,", " 1, 65, 1, 65, 136,")), // above 1/s: the tie 5
@@ -126,9 +133,12 @@ const MUTANTS: &[Mutant] = &[
     ("sm_90",   TABLE,        "ld.global.v4",             Nth(0),  To("];", "+16];")),
     ("sm_110a", FP8,          "st.global.v2.b32",         Nth(0),  To("], {", "+8], {")),
     ("sm_90",   TABLE,        "st.global.v4.b32",         Nth(1),  Drop),
+    ("sm_120a", PAIRS,        "st.global.v4.b32",         Nth(0),  To("], {", "+16], {")),
+    ("sm_100a", PAIRS_WARP,   "st.global.v2.b32",         Nth(1),  Drop),
     ("sm_90",   SM110,        "st.global.u8",             Nth(1),  Drop),                           // a pad column
     ("sm_110a", SM110,        "st.global.u8",             Nth(0),  To("st.global.u8", "st.global.u16")),
     ("sm_90",   SM110,        ", 512;",                   Nth(2),  To(", 512;", ", 256;")),         // the scale layout
+    ("sm_89",   PAIRS,        ", 480;",                   Nth(0),  To(", 480;", ", 448;")),          // the word of a thread's lanes
     ("sm_80",   TABLE,        "shr.u32",                  Before("bar.sync"), To(", 5;", ", 4;")), // the warp's number
     ("sm_90",   FP8_TABLE,    ", -1;",                    Nth(0),  To(", -1;", ", 0;")),             // the row of a team past the last
     ("sm_90",   FP8_ANY,      "setp.ge.u32",              Nth(0),  To("setp.ge", "setp.gt")),

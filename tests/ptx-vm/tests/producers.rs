@@ -35,9 +35,9 @@ fn check_aligned(problems: &[Problem], targets: &[&str], alignments: &[Alignment
     total.sum()
 }
 
-/// The largest D of each class of shapes, or one that leaves lanes without a chunk.
+/// The largest D of each class of shapes, or one that leaves lanes without a chunk, or without a pair of chunks.
 fn edges(call: Call, full: bool) -> impl Iterator<Item = usize> {
-    let step = usize::max(8, call.operator.dim_divisor() as usize);
+    let step = if call.operator.has_pairs() { 16 } else { usize::max(8, call.operator.dim_divisor() as usize) };
     let classes = [16, 32, 64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10_240, 12_288, 16_384];
     classes.into_iter().map(move |last: usize| if full { last } else { (last - step).max(step) })
 }
@@ -50,6 +50,7 @@ fn every_image_has_every_entry() {
             _ => SHAPES
                 .iter()
                 .filter(|s| s.kind != ShapeKind::Stream || call.operator.has_streams())
+                .filter(|s| s.kind != ShapeKind::Pairs || call.operator.has_pairs())
                 .map(|s| s.name)
                 .collect(),
         };
@@ -75,7 +76,8 @@ fn every_entry() {
             let problem = Problem { call, rows: 1, dim, chunks: 2, kind: Kind::Outlier, seed: dim as u64 };
             let one = [TARGETS[(number + index) % TARGETS.len()]];
             let targets: &[&str] = if nvfp4 && dim > 1024 { &one } else { &TARGETS };
-            let alignments: &[Alignment] = if dim > 512 { &[Alignment::Vector] } else { &Alignment::ALL };
+            let wide = [Alignment::Vector, Alignment::Pairs];
+            let alignments: &[Alignment] = if dim > 512 { &wide } else { &Alignment::ALL };
             count += check_aligned(&[problem], targets, alignments);
             for alignment in alignments {
                 ran.extend(problem_launches(&problem, *alignment).into_iter().map(|launch| launch.name));
@@ -130,11 +132,13 @@ fn special_values() {
 #[test]
 fn last_bits_and_ties() {
     for call in calls() {
-        for dim in [128, 256, 496] {
+        for (dim, alignment) in
+            [(128, Alignment::Vector), (256, Alignment::Vector), (496, Alignment::Vector), (784, Alignment::Pairs)]
+        {
             let cases = sharp::cases(call, 2, dim, 6);
             cases.par_iter().for_each(|case| {
                 for target in TARGETS {
-                    let run = case.run_all(&module(target), &[Alignment::Vector], Schedule::InOrder);
+                    let run = case.run_all(&module(target), &[alignment], Schedule::InOrder);
                     run.unwrap_or_else(|what| panic!("{what}"));
                 }
             });

@@ -13,17 +13,23 @@ use adaptive_layernorm_producers::operator::{Axis, OperandSpec, SinkKind};
 pub enum Alignment {
     /// On the address that the vectorised entries ask for, and on no better one.
     Vector,
+    /// On the address that those with pairs of lanes ask for, and on no better one.
+    Pairs,
     /// On their element, and on no better one; block scales on four bytes, which every entry asks for.
     Element,
 }
 
 impl Alignment {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Vector, Self::Element];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Vector, Self::Pairs, Self::Element];
 
     /// Bytes, for an operand (host/check/alignment.rs says the same to the launch).
     pub fn of(self, call: &Call, spec: &OperandSpec) -> usize {
-        let elements = if call.operator.sink() == SinkKind::SixBf16 { 4 } else { 8 };
+        let elements = match (self, call.operator.sink()) {
+            (_, SinkKind::SixBf16) => 4,
+            (Self::Pairs, _) => 16,
+            (Self::Vector | Self::Element, _) => 8,
+        };
         let element = match spec.dtype {
             DType::U8 | DType::E4m3 => 1,
             DType::Bf16 => 2,
@@ -32,8 +38,8 @@ impl Alignment {
         match (self, spec.shape) {
             (_, [Axis::ScaleLayout]) => 4,
             (Self::Element, _) | (_, [Axis::Scalar]) => element,
-            (Self::Vector, [.., Axis::HalfDim]) => elements / 2,
-            (Self::Vector, _) => (elements * element).min(16),
+            (Self::Vector | Self::Pairs, [.., Axis::HalfDim]) => elements / 2,
+            (Self::Vector | Self::Pairs, _) => (elements * element).min(16),
         }
     }
 }
@@ -75,29 +81,36 @@ pub fn chosen(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Entry {
     if call.operator.sink() == SinkKind::SixBf16 {
         return six_way(rows, dim, alignment);
     }
-    entry(call, choose(call, rows, dim, alignment))
+    entry(call, geometry::choose(&request(call, rows, dim, alignment)))
 }
 
-/// All launches that must give the same bytes, what the library launches first.
+/// All launches that must give the same bytes, what the library launches first. With [`Alignment::Pairs`] only the one with pairs of lanes,
+/// if there is one, since the others do not differ by it.
 pub fn launches(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Vec<Entry> {
+    let row_operator = call.operator.sink() != SinkKind::SixBf16;
+    if alignment == Alignment::Pairs {
+        let paired = geometry::paired(&request(call, rows, dim, alignment)).filter(|_| row_operator);
+        return paired.map(|launch| entry(call, launch)).into_iter().collect();
+    }
     let mut all = vec![chosen(call, rows, dim, alignment)];
-    if alignment == Alignment::Vector && call.operator.sink() != SinkKind::SixBf16 {
-        let chosen = choose(call, rows, dim, alignment);
+    if alignment == Alignment::Vector && row_operator {
+        let chosen = geometry::choose(&request(call, rows, dim, alignment));
         let others = wider_team(rows, call, chosen).into_iter().chain(walking(rows, dim, call, chosen));
         all.extend(others.map(|launch| entry(call, launch)));
     }
     all
 }
 
-fn choose(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Launch {
-    geometry::choose(&Request {
+fn request(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Request {
+    Request {
         nvfp4: call.operator.sink() == SinkKind::Nvfp4,
         streams: call.operator.has_streams(),
         rows,
         dim,
-        aligned: alignment == Alignment::Vector && dim.is_multiple_of(8),
+        aligned: alignment != Alignment::Element && dim.is_multiple_of(8),
+        pairs: alignment == Alignment::Pairs && call.operator.has_pairs() && dim.is_multiple_of(16),
         multiprocessors: MULTIPROCESSORS,
-    })
+    }
 }
 
 fn entry(call: &Call, launch: Launch) -> Entry {

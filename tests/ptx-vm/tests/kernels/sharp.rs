@@ -1,18 +1,21 @@
 //! Inputs that make one unit in the last place of an intermediate visible in the bytes.
 //!
 //! A sink keeps 8, 4 or 2 significant bits of 24, so on ordinary values a wrong rounding mode shows once in 2^16 elements. A modulation by a
-//! table has f32 operands: they can cancel the row, or put every sum on a tie.
+//! table has f32 operands: they can cancel the row, or put every sum on a tie. Without one, a row of which the large elements cancel has a
+//! mean of rounding errors, which FP8 shows by a small scale.
 
 use super::Case;
 use super::support::random::{Kind, Problem, Random};
+use adaptive_layernorm_producers::E4m3;
 use adaptive_layernorm_producers::named::{Call, Data, Tensor, Tensors};
-use adaptive_layernorm_producers::operator::ModulationKind;
+use adaptive_layernorm_producers::operator::{ModulationKind, SinkKind};
 use half::bf16;
 
-/// The cases of a call, with so many rows of rounding errors; none if it has no table.
+/// The cases of a call, with so many rows of rounding errors; none for NVFP4 without a table.
 pub fn cases(call: Call, rows: usize, dim: usize, residuals: u64) -> Vec<Case> {
     if call.operator.modulation() != ModulationKind::PerTokenTable {
-        return Vec::new();
+        let shows = call.operator.sink() == SinkKind::Fp8;
+        return (1..=residuals).filter(|_| shows).map(|seed| cancelled(call, dim, seed)).collect();
     }
     let mut cases: Vec<Case> = (1..=residuals).map(|seed| residual(call, dim, seed)).collect();
     cases.extend([tie(call, rows, dim), codes(call, rows, dim)]);
@@ -45,6 +48,35 @@ fn residual(call: Call, dim: usize, seed: u64) -> Case {
     let shift = exact.iter().map(|x| -((x - center) * rstd) as f32);
     let table = shift.chain(std::iter::repeat_n(0.0, dim)).collect();
     with(problem, x, table, 1e-9)
+}
+
+/// One row of large elements, whose sum is 0, and small ones; a modulation that changes nothing, and a scale at which e4m3 has a code for what
+/// the small elements are less the mean.
+fn cancelled(call: Call, dim: usize, seed: u64) -> Case {
+    let problem = problem(call, 1, dim);
+    let mut random = Random(seed);
+    let mut x: Vec<f32> = (0..dim).map(|_| random.normal() / 64.0).collect();
+    for pair in 0..dim / 8 {
+        let (large, at) = ((1.0 + random.unit()) * 2f32.powi(12 + i32::try_from(pair % 6).unwrap_or(0)), 3 * pair);
+        let large = bf16::from_f32(large).to_f32();
+        x[at] = large;
+        x[dim - 1 - at] = -large;
+    }
+    // Elsewhere, in an order of the seed's.
+    for (at, left) in (1..dim).rev().zip((2..=dim as u64).rev()) {
+        x.swap(at, usize::try_from(random.below(left)).unwrap_or(0));
+    }
+    let mut inputs = problem.inputs();
+    for (name, tensor) in &mut inputs {
+        match &mut tensor.data {
+            Data::Bf16(data) if name == "x" => data.iter_mut().zip(&x).for_each(|(to, x)| *to = bf16::from_f32(*x)),
+            Data::Bf16(data) => data.fill(bf16::ZERO),
+            Data::E4m3(data) => data.fill(E4m3::from_f32(0.0)),
+            Data::F32(data) if name == "act_scale" => data.fill(2f32.powi(-22)),
+            Data::F32(_) | Data::U8(_) => {}
+        }
+    }
+    Case::with_inputs(problem, inputs)
 }
 
 /// `fma(n, 2^-24, 1 + 3·2^-8)`: a hair beside the point between two bf16, of which the upper is even.
