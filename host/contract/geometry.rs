@@ -163,8 +163,8 @@ const fn stream_warps(chunks: u32) -> u32 {
 }
 
 /// Rows a team of single lanes must get before pairs beat it. On an H200, microseconds with single lanes and in pairs, FlashRtSm110,
-/// TransformerEngine and FP8 with a modulation in fp8: 2048 rows of 1536, 1.9 a team, 5.8 and 5.7, 5.7 and 6.5, 4.6 and 5.7, but 4096 rows of
-/// 1152 8.3 and 7.2, 8.6 and 8.4, 6.2 and 6.5; 4096 rows of 3072, 7.8 a team, 13.4 and 14.4, 15.9 and 15.7, 11.4 and 12.6, but 6144 rows 18.8
+/// TransformerEngine and FP8 with a modulation in fp8: 2048 rows of 1536, 1.9 a team, 5.8 and 5.7, 5.7 and 6.5, 4.6 and 5.7, 4096 rows of
+/// 1152, 3.9 a team, 8.3 and 7.2, 8.6 and 8.4, 6.2 and 6.5, 28,000 of 1536 42.4 and 35.6, 47.0 and 40.4, 34.0 and 33.0; 4096 rows of 3072, 7.8 a team, 13.4 and 14.4, 15.9 and 15.7, 11.4 and 12.6, but 6144 rows 18.8
 /// and 19.2, 22.5 and 21.3, 16.9 and 16.9; 1024 rows of 5120, 3.9 a team, 8.3 and 7.9, 10.1 and 9.0, 7.1 and 7.3.
 const fn pair_rows(warps: u32) -> u32 {
     match warps {

@@ -71,10 +71,10 @@ pub fn produce<
                 (factors, S::round(M::apply(modulation, M::hold(modulation, operands), d[i].map(|d| d * rstd))))
             }));
             if stores {
-                // Without a modulation 2520 rows of 3072 took 8.07 us for FlashRtSm110 and 9.11 for FlashRtSm120, and 7.88 and 8.78 with this;
-                // the other NVFP4 operators gain nothing by it, TransformerEngine at 4096 rows loses 1%.
-                let uniform = const { S::PADS_ROWS && !S::TABLE && size_of::<M::Operands>() == 0 };
-                let row = if uniform { team.own(row) } else { row };
+                // `Team::own` says why. Without a modulation 2520 rows of 3072 took 8.07 us for FlashRtSm110 and 9.11 for FlashRtSm120, and 7.88
+                // and 8.78 with this; the other NVFP4 operators gain nothing by it, TransformerEngine at 4096 rows loses 1%.
+                let by_thread = const { S::PADS_ROWS && !S::TABLE && size_of::<M::Operands>() == 0 };
+                let row = if by_thread { team.own(row) } else { row };
                 store::<S, WARPS, LANES, CHUNKS>(a, team, row, sink, place, ready);
             }
         }

@@ -1,6 +1,6 @@
 //! Row statistics: the only reduction of the project (contract section 1).
 //!
-//! A thread is a virtual lane. [`row_total`] finishes the tree: over shared memory with one barrier when warps share the row,
+//! A thread is a virtual lane, or two neighbours. [`row_total`] finishes the tree: over shared memory with one barrier when warps share the row,
 //! then the butterfly. Every thread gets the total.
 use crate::ptx::{divide, fma, reciprocal, sqrt};
 use crate::team::Team;

@@ -13,7 +13,8 @@ pub fn row_address(base: u64, row: u32, pitch: u32) -> u64 {
 
 /// The position of a chunk in a row. Absent chunks (past D) read as zero and are not written.
 pub trait Place: Copy {
-    /// Index of the chunk in its row, as a thread's own part and one that all threads share, a multiple of a warp.
+    /// Index of the chunk in its row, as a thread's own part and one that all threads share: a multiple of a warp, but for the second chunk
+    /// of a pair, which is one more.
     fn chunk(self) -> [u32; 2];
     /// Whether the chunk exists.
     fn exists(self) -> bool;
@@ -39,9 +40,9 @@ pub trait Place: Copy {
 /// where the sum in 32 bits would take three instructions for each chunk and operand.
 #[derive(Clone, Copy)]
 pub struct Aligned {
-    /// Index of the thread in its team.
+    /// Index of the thread in its team, times the lanes that a thread stands for.
     pub thread: u32,
-    /// Threads of the team, times the number of the chunk.
+    /// Lanes of the team, times how many chunks of this lane come before; one more for the second lane of a thread.
     pub step: u32,
     /// Whether the row has it.
     pub exists: bool,

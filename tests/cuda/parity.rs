@@ -109,28 +109,32 @@ fn every_shape_class() {
             (true, true) => &[1168, 2576],
         };
         for dim in full.iter().chain(partial).copied().filter(|dim| *dim % divisor == 0) {
-            let rows = many_rows(&call, dim as u32) as usize;
-            check(&gpu, &stream, &Problem { call, rows, dim, chunks: 2, kind: Kind::Normal, seed: random.bits() }, 0);
+            for rows in many_rows(&call, dim as u32, gpu.producers.image().capability()) {
+                let (rows, seed) = (rows as usize, random.bits());
+                check(&gpu, &stream, &Problem { call, rows, dim, chunks: 2, kind: Kind::Normal, seed }, 0);
+            }
         }
     }
 }
 
-/// So many rows that on any GPU up to 132 multiprocessors each team walks over several, or its threads stand for pairs of lanes, and a few
-/// more; 2000 where neither is.
-fn many_rows(call: &Call, dim: u32) -> u32 {
-    let request = |rows| Request {
-        nvfp4: call.operator.sink() == SinkKind::Nvfp4,
-        streams: call.operator.has_streams(),
-        rows,
-        dim,
-        aligned: true,
-        pairs: call.operator.has_pairs() && dim.is_multiple_of(16),
-        multiprocessors: 132,
+/// So many rows that on any GPU up to 132 multiprocessors each team walks over several, and so many that its threads stand for pairs of lanes,
+/// and a few more; 2000 where neither is.
+fn many_rows(call: &Call, dim: u32, capability: (u32, u32)) -> Vec<u32> {
+    let kind = |rows| {
+        let request = Request {
+            nvfp4: call.operator.sink() == SinkKind::Nvfp4,
+            streams: call.operator.has_streams(),
+            rows,
+            dim,
+            aligned: true,
+            pairs: call.operator.uses_pairs(capability) && dim.is_multiple_of(16),
+            multiprocessors: 132,
+        };
+        geometry::choose(&request).shape.kind
     };
-    let many = |rows: &u32| {
-        matches!(geometry::choose(&request(*rows)).shape.kind, geometry::Kind::Stream | geometry::Kind::Pairs)
-    };
-    (1..16).map(|power| 1 << power).find(many).unwrap_or(2000) + 77
+    let first = |of| (1..16).map(|power| 1 << power).find(|rows| kind(*rows) == of);
+    let many: Vec<u32> = [geometry::Kind::Stream, geometry::Kind::Pairs].into_iter().filter_map(first).collect();
+    if many.is_empty() { vec![2077] } else { many.into_iter().map(|rows| rows + 77).collect() }
 }
 
 /// A fresh seed each time, printed: `ADALN_SEED` repeats, `ADALN_CASES` prolongs.

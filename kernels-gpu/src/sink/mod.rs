@@ -1,7 +1,7 @@
 //! Sinks: what becomes of the modulated row (contract section 3).
 //!
-//! A sink owns the packing of the bf16 rounding, its conversion and its stores. It rounds all chunks of a row before it
-//! stores the first, so that their shuffles overlap and the words take the place of twice as many f32 registers.
+//! A sink owns the bf16 rounding, its conversion and its stores. It rounds all chunks of a row before it stores the first, so that the shuffles
+//! of NVFP4 overlap and its packed words take the place of twice as many f32 registers; FP8 keeps f32, which saves the unpacking.
 mod bf16;
 mod fp8;
 mod nvfp4;
@@ -37,7 +37,7 @@ impl Table {
 pub trait Sink {
     /// What does not depend on the chunk.
     type Constants: Copy;
-    /// A chunk of bf16.
+    /// A chunk rounded to bf16, packed or as f32.
     type Rounded: Copy;
     /// Raw operands of a chunk (AWQ's inv_s).
     type Operands: Copy;
@@ -57,7 +57,7 @@ pub trait Sink {
     fn prepare(scalars: Self::Scalars) -> Self::Constants;
     /// Reads the operands at `place`; they never depend on the row.
     fn load<P: Place>(arguments: &RowArguments, place: P) -> Self::Operands;
-    /// The bf16 rounding of eight modulated values, packed as the sink likes it.
+    /// The bf16 rounding of eight modulated values, as the sink likes it.
     fn round(v: [f32; 8]) -> Self::Rounded;
     /// Looks up what the conversion of a chunk needs. For all chunks before the first is stored: a load does not pass a store.
     fn look_up(constants: Self::Constants, rounded: Self::Rounded) -> Self::Entry;

@@ -1,6 +1,6 @@
 //! NVFP4: e2m1 codes, two a byte, and one e4m3 scale byte per 16 columns in the 128x4 layout.
 //!
-//! A chunk is half a block; the two halves sit in neighbouring lanes and agree on amax by one shuffle. bf16 words pair
+//! A chunk is half a block; the two halves sit in neighbouring threads and agree on amax by one shuffle, or in one thread. bf16 words pair
 //! element k with k + 4, so that the nibbles of both halves of a word move into place together: no per-element shifts.
 mod recipe;
 
@@ -90,7 +90,7 @@ impl<R: Recipe> Sink for Nvfp4<R> {
         place.store_nibbles(codes, rounded.map(|rounded| R::codes(entry, rounded.values)));
         let [thread, step] = place.chunk();
         if place.exists() && thread.is_multiple_of(2) {
-            // The step is a multiple of 16 block columns, so the offset of the sum is the sum of the offsets.
+            // The step of the first chunk is a multiple of 16 block columns, so the offset of the sum is the sum of the offsets.
             // SAFETY: the host checked that the scale buffer covers the swizzled layout of `rows x dim`.
             unsafe { ptx::store_8(scale + swizzle::column_offset(step / 2) as u64, byte) };
         }
