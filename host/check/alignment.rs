@@ -1,8 +1,8 @@
 //! Which alignment lets a launch take a vectorised entry.
 //!
 //! The kernels' fast paths move 8 elements of a row (16 where a thread takes pairs of lanes; modulation6: 4) with one access, or with several
-//! of 16 bytes. That needs every operand, and with D a multiple of 8 (16, 4) every row of it, on an address that the access divides. Other
-//! operands run on the entry for any alignment.
+//! of 16 bytes. That needs every operand, and with D a multiple of 8 (16, 4) every row of it, on an address that the access divides; for pairs
+//! that is more than a modulation in fp8 needs, which they read by 8 bytes. Other operands run on the entry for any alignment.
 use super::{CheckedRows, CheckedSixWay, OperandList, Sizes};
 use crate::error::{Error, Result};
 use crate::operand::{Device, Sink, View};

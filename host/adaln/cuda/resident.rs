@@ -208,7 +208,7 @@ fn place<T: DeviceCopy>(
 ) -> Outcome {
     let slice = match first.map(|first| first[name]) {
         Some(first) if shared => first,
-        // From the host, four sets of operands took most of a sweep's time.
+        // Nothing to convert nor to bring over again.
         Some(first) => arena.place(first.len(), &first)?,
         None => {
             let data = data();
