@@ -74,8 +74,8 @@ const fn pairs(name: &'static str, warps: u32, chunks: u32) -> Shape {
 
 /// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for FP8 after a modulation that rows share: 16384 rows of
 /// 3072 take 38.8 us in a stream and 39.4 in pairs; with the modulation in fp8 39.1 and 38.3, which only GPUs with a conversion from e4m3 do
-/// in pairs. NVFP4 is slower in a stream than in pairs: FlashRtSm110 44.6 and 44.4, FlashRtSm120 51.8 and 47.5 (the streams of NVFP4 were not
-/// kept).
+/// in pairs. NVFP4 has pairs and no streams: FlashRtSm110 44.6 us in a stream and 44.4 in pairs, FlashRtSm120 51.8 and 47.5, TransformerEngine
+/// 47.9 and 49.7, for 54 entries.
 pub static SHAPES: [Shape; 30] = [
     shape("v1", Kind::Early, 0, 1),
     shape("w1v2", Kind::Early, 1, 2),
@@ -162,10 +162,16 @@ const fn stream_warps(chunks: u32) -> u32 {
     if chunks <= 2 { 24 } else { 16 }
 }
 
-/// Rows a team of single lanes must get before pairs beat it. On an H200, microseconds with single lanes and in pairs, FlashRtSm110,
-/// TransformerEngine and FP8 with a modulation in fp8: 2048 rows of 1536, 1.9 a team, 5.8 and 5.7, 5.7 and 6.5, 4.6 and 5.7, 4096 rows of
-/// 1152, 3.9 a team, 8.3 and 7.2, 8.6 and 8.4, 6.2 and 6.5, 28,000 of 1536 42.4 and 35.6, 47.0 and 40.4, 34.0 and 33.0; 4096 rows of 3072, 7.8 a team, 13.4 and 14.4, 15.9 and 15.7, 11.4 and 12.6, but 6144 rows 18.8
-/// and 19.2, 22.5 and 21.3, 16.9 and 16.9; 1024 rows of 5120, 3.9 a team, 8.3 and 7.9, 10.1 and 9.0, 7.1 and 7.3.
+/// Rows a team of single lanes must get before pairs beat it. On an H200, microseconds with single lanes and in pairs:
+///
+/// | rows x D | rows a team | FlashRtSm110 | TransformerEngine | FP8, modulation in fp8 |
+/// |---|---:|---|---|---|
+/// | 2048 x 1536 | 1.9 | 5.8, 5.7 | 5.7, 6.5 | 4.6, 5.7 |
+/// | 4096 x 1152 | 3.9 | 8.3, 7.2 | 8.6, 8.4 | 6.2, 6.5 |
+/// | 28086 x 1536 | 27 | 42.4, 35.6 | 47.0, 40.4 | 34.0, 33.0 |
+/// | 4096 x 3072 | 7.8 | 13.4, 14.4 | 15.9, 15.7 | 11.4, 12.6 |
+/// | 6144 x 3072 | 12 | 18.8, 19.2 | 22.5, 21.3 | 16.9, 16.9 |
+/// | 1024 x 5120 | 3.9 | 8.3, 7.9 | 10.1, 9.0 | 7.1, 7.3 |
 const fn pair_rows(warps: u32) -> u32 {
     match warps {
         2 => 4,

@@ -89,6 +89,7 @@ streamed_operator!(ada_layer_norm_quant_fp8_bf16, Broadcast, Fp8Static);
 operator!(ada_layer_norm_quant_fp8_ptok_bf16, PerToken, Fp8Static);
 operator!(ada_layer_norm_quant_fp8_ptok_table_bf16, PerTokenTable, Fp8Static);
 streamed_operator!(ada_layer_norm_quant_fp8_modfp8_bf16, BroadcastFp8, Fp8Static);
+// Launched by images for 8.9 and later (`Operator::uses_pairs`); in the others too, so that every image has the same entries.
 pairs!(ada_layer_norm_quant_fp8_modfp8_bf16, BroadcastFp8, Fp8Static);
 streamed_operator!(awq_ada_layer_norm_quant_fp8_bf16, Broadcast, Awq<Fp8Static>);
 recipes!(paired_operator, ada_layer_norm_quant_nvfp4_swizzled_bf16, Broadcast);

@@ -1,4 +1,4 @@
-//! The one body: row -> statistics -> modulation -> bf16 -> sink. Twice, for few rows and for many.
+//! The one body: row -> statistics -> modulation -> bf16 -> sink. Twice: a row a team, and a team that walks.
 //!
 //! ```text
 //! load the chunks of the row, and the modulation
@@ -7,13 +7,17 @@
 //! each chunk: normalise, modulate, round to bf16
 //! each chunk: convert, store
 //! ```
-//! [`produce`] gives a team one row: shortest latency. [`stream`] walks a team over rows, the modulation in registers and the
-//! rows to come on their way into shared memory: fewest instructions. The bytes are the same.
+//! [`produce`] gives a team one row: with one lane a thread for few rows, the shortest latency, with two for many, fewer instructions.
+//! [`stream`] walks a team over rows, the modulation in registers and the rows to come on their way into shared memory: fewest
+//! instructions where a modulation is held. The bytes are the same.
 //!
 //! A thread takes chunks `thread + i·team`, `i < CHUNKS`, of which the first `FULL` exist in every row of the shape class. With `LANES` = 2
 //! it takes pairs of chunks, `2·(thread + j·team)` and the one after. They need D a multiple of 8 (of 16) and operands on the addresses
 //! that the accesses divide; everything else runs in `generic`.
-use crate::contract::{abi::RowArguments, geometry};
+use crate::contract::{
+    abi::RowArguments,
+    geometry::{self, Kind},
+};
 use crate::formats::widen;
 use crate::modulation::Modulation;
 use crate::ptx;
@@ -43,7 +47,7 @@ pub fn produce<
     let team = Team::<WARPS, LANES>::here(a);
     let row = team.first_row;
     ptx::start_after_previous_grid();
-    let shares_block = const { geometry::shares_block(32 * WARPS, geometry::Kind::Early) };
+    let shares_block = const { geometry::shares_block(32 * WARPS, kind(LANES, EARLY)) };
     // NVFP4's grid has a team for each row of the scale layout; those past the last only pad.
     if S::PADS_ROWS && !shares_block && row >= a.rows {
         return S::pad_row(a, row, team.thread, team.threads());
@@ -81,6 +85,15 @@ pub fn produce<
     }
     if S::PADS_ROWS && shares_block && row >= a.rows {
         S::pad_row(a, row, team.thread, team.threads());
+    }
+}
+
+/// The kind of a `produce` entry's shape class.
+const fn kind(lanes: usize, early: bool) -> Kind {
+    match (lanes, early) {
+        (1, true) => Kind::Early,
+        (1, false) => Kind::Late,
+        _ => Kind::Pairs,
     }
 }
 

@@ -54,7 +54,7 @@ impl<const WARPS: u32, const LANES: usize> Team<WARPS, LANES> {
         }
     }
 
-    /// Threads of the team: `32·W(D)`, or fewer where a row has fewer chunks than a warp has lanes.
+    /// Threads of the team: `32·W(D)/LANES`, or fewer where a row has fewer chunks than a warp has lanes.
     #[inline(always)]
     pub fn threads(self) -> u32 {
         if WARPS == 0 { self.size } else { 32 * WARPS }

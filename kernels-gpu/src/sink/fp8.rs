@@ -101,11 +101,9 @@ impl Sink for Awq<Fp8Static> {
         _: (),
         v: [[f32; 8]; LANES],
     ) {
-        let scaled = |i: usize| {
-            let inv_s = widen(inv_s[i]);
-            codes(from_fn(|e| v[i][e] * inv_s[e] * inv))
-        };
-        place.store_bytes(row, from_fn::<_, LANES, _>(scaled));
+        const { assert!(LANES == 1, "no entry with pairs of lanes has AWQ's factors") };
+        let inv_s = widen(inv_s[0]);
+        place.store_bytes(row, [codes(from_fn(|e| v[0][e] * inv_s[e] * inv))]);
     }
 }
 
