@@ -2,16 +2,17 @@
 
 /// An 8-bit float: sign, 4 exponent bits (bias 7), 3 mantissa bits; no infinity, `0x7F` and `0xFF` are NaN.
 ///
-/// Largest value 448 (`0x7E`), smallest normal 2^-6 (`0x08`), subnormals are multiples of 2^-9. The same memory as a `u8`;
-/// equality compares the code, so two NaN are equal and the two zeros are not.
+/// Largest value 448 (`0x7E`), smallest normal 2^-6 (`0x08`), subnormals are multiples of 2^-9. The same memory as a `u8`, which
+/// `bytemuck` casts slices to and from; equality compares the code, so two NaN are equal and the two zeros are not.
 ///
 /// ```
 /// use adaptive_layernorm_producers::E4m3;
 /// assert_eq!(E4m3::from_f32(1.0), E4m3::from_bits(0x38));
 /// assert_eq!(E4m3::from_f32(1e9).to_f32(), 448.0);
+/// assert_eq!(bytemuck::cast_slice::<E4m3, u8>(&[E4m3::MAX, E4m3::NAN]), [0x7e, 0x7f]);
 /// ```
 #[repr(transparent)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct E4m3(u8);
 
 impl E4m3 {

@@ -8,11 +8,11 @@ use crate::failure::{Failure, Outcome};
 use adaptive_layernorm_producers::named::{Call, Data, Tensors};
 use adaptive_layernorm_producers::operator::{Axis, ModulationKind, SinkKind};
 use adaptive_layernorm_producers::{
-    AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, E4m3, Fp8, Matrix, Modulation, NoAffine, Nvfp4, PerToken,
-    PerTokenTable, Sink, Sizes, bf16,
+    AwqFp8, Bf16, Broadcast, BroadcastFp8, Device, Fp8, Matrix, Modulation, NoAffine, Nvfp4, PerToken, PerTokenTable,
+    Sink, Sizes,
 };
+use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use cust::context::CurrentContext;
-use cust::error::CudaResult;
 use cust::memory::{CopyDestination, DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::Stream;
 use std::collections::BTreeMap;
@@ -27,9 +27,7 @@ pub struct Resident<'g> {
     sizes: Sizes,
     copies: Vec<Copy>,
     // What the copies' slices point into.
-    _bits16: Arena<u16>,
-    _bits8: Arena<u8>,
-    _floats: Arena<f32>,
+    _arenas: Arenas,
 }
 
 /// One set of operands: bf16 as its bits, e4m3 and codes as bytes.
@@ -43,50 +41,23 @@ struct Copy {
 impl<'g> Resident<'g> {
     /// Uploads a set and repeats it on the device, `copies` sets in all; operands that all rows share are there once.
     pub fn new(gpu: &'g Gpu, call: &Call, inputs: &Tensors, outputs: &Tensors, copies: usize) -> Outcome<Self> {
-        let all = || inputs.iter().chain(outputs);
-        let room = |fits: fn(&Data) -> bool| {
-            all().filter(|(_, tensor)| fits(&tensor.data)).map(|(_, tensor)| rounded(&tensor.data)).sum::<usize>()
-                * copies
-        };
-        let (all_bits16, all_floats) =
-            (room(|data| matches!(data, Data::Bf16(_))), room(|data| matches!(data, Data::F32(_))));
-        let all_bits8 = room(|data| matches!(data, Data::E4m3(_) | Data::U8(_)));
-        let mut bits16 = Arena::over(DeviceBuffer::zeroed(Arena::<u16>::elements(all_bits16)))?;
-        let mut bits8 = Arena::over(DeviceBuffer::zeroed(Arena::<u8>::elements(all_bits8)))?;
-        let mut floats = Arena::over(DeviceBuffer::zeroed(Arena::<f32>::elements(all_floats)))?;
+        let mut arenas = Arenas::with_room(inputs, outputs, copies)?;
         let mut made: Vec<Copy> = Vec::new();
         for _ in 0..copies {
             let mut copy = Copy::default();
-            for (name, tensor) in all() {
-                let first = made.first();
-                let shared = is_shared(call, name);
-                match &tensor.data {
-                    Data::Bf16(data) => {
-                        let bits = || data.iter().copied().map(bf16::to_bits).collect::<Vec<_>>();
-                        place(&mut copy.bits16, &mut bits16, name, shared, first.map(|copy| &copy.bits16), bits)?;
-                    }
-                    Data::E4m3(data) => {
-                        let bits = || data.iter().copied().map(E4m3::to_bits).collect::<Vec<_>>();
-                        place(&mut copy.bits8, &mut bits8, name, shared, first.map(|copy| &copy.bits8), bits)?;
-                    }
-                    Data::U8(data) => {
-                        place(&mut copy.bits8, &mut bits8, name, shared, first.map(|copy| &copy.bits8), || {
-                            data.clone()
-                        })?;
-                    }
-                    Data::F32(data) => {
-                        place(&mut copy.floats, &mut floats, name, shared, first.map(|copy| &copy.floats), || {
-                            data.clone()
-                        })?;
-                    }
-                }
+            for (name, tensor) in inputs {
+                let role = if is_shared(call, name) { Role::Shared } else { Role::Own };
+                copy.place(&mut arenas, made.first(), name, role, &tensor.data)?;
+            }
+            for (name, tensor) in outputs {
+                copy.place(&mut arenas, made.first(), name, Role::Output, &tensor.data)?;
             }
             made.push(copy);
         }
         // The driver may still be copying out of its staging memory: nobody's time should have that in it.
         called("waiting for the operands", CurrentContext::synchronize())?;
         let sizes = call.sizes(inputs)?;
-        Ok(Self { gpu, call: *call, sizes, copies: made, _bits16: bits16, _bits8: bits8, _floats: floats })
+        Ok(Self { gpu, call: *call, sizes, copies: made, _arenas: arenas })
     }
 
     /// Bytes of one copy that no other copy shares.
@@ -99,12 +70,13 @@ impl<'g> Resident<'g> {
     pub fn download(&self, copy: usize, outputs: &mut Tensors) -> Outcome {
         let copy = &self.copies[copy];
         for (name, tensor) in outputs {
-            match &mut tensor.data {
-                Data::Bf16(data) => fetch(&copy.bits16[name], data, bf16::from_bits)?,
-                Data::F32(data) => fetch(&copy.floats[name], data, |value| value)?,
-                Data::E4m3(data) => fetch(&copy.bits8[name], data, E4m3::from_bits)?,
-                Data::U8(data) => fetch(&copy.bits8[name], data, |byte| byte)?,
-            }
+            let copied = match &mut tensor.data {
+                Data::Bf16(data) => copy.bits16[name].copy_to(cast_slice_mut(data)),
+                Data::E4m3(data) => copy.bits8[name].copy_to(cast_slice_mut(data)),
+                Data::U8(data) => copy.bits8[name].copy_to(data),
+                Data::F32(data) => copy.floats[name].copy_to(data),
+            };
+            called("copying from the device", copied)?;
         }
         Ok(())
     }
@@ -126,6 +98,30 @@ impl Work for Resident<'_> {
 }
 
 impl Copy {
+    /// Adds an operand.
+    fn place(&mut self, arenas: &mut Arenas, first: Option<&Self>, name: &str, role: Role, data: &Data) -> Outcome {
+        let own = name.to_owned();
+        match data {
+            Data::Bf16(data) => {
+                let first = first.map(|first| first.bits16[name]);
+                self.bits16.insert(own, arenas.bits16.place(role, first, cast_slice(data))?);
+            }
+            Data::E4m3(data) => {
+                let first = first.map(|first| first.bits8[name]);
+                self.bits8.insert(own, arenas.bits8.place(role, first, cast_slice(data))?);
+            }
+            Data::U8(data) => {
+                let first = first.map(|first| first.bits8[name]);
+                self.bits8.insert(own, arenas.bits8.place(role, first, data)?);
+            }
+            Data::F32(data) => {
+                let first = first.map(|first| first.floats[name]);
+                self.floats.insert(own, arenas.floats.place(role, first, data)?);
+            }
+        }
+        Ok(())
+    }
+
     fn modulation(&self, call: &Call) -> Modulation<'_, Device> {
         let &Call { shift_idx, scale_idx, .. } = call;
         match call.operator.modulation() {
@@ -197,36 +193,42 @@ fn is_shared(call: &Call, name: &str) -> bool {
     call.operator.operand(name).is_some_and(|spec| !spec.shape.iter().any(by_row))
 }
 
-/// Puts an operand where the first copy has it, if all share it, or into memory of its own.
-fn place<T: DeviceCopy>(
-    operands: &mut BTreeMap<String, DeviceSlice<T>>,
-    arena: &mut Arena<T>,
-    name: &str,
-    shared: bool,
-    first: Option<&BTreeMap<String, DeviceSlice<T>>>,
-    data: impl FnOnce() -> Vec<T>,
-) -> Outcome {
-    let slice = match first.map(|first| first[name]) {
-        Some(first) if shared => first,
-        // Nothing to convert nor to bring over again.
-        Some(first) => arena.place(first.len(), &first)?,
-        None => {
-            let data = data();
-            arena.place(data.len(), &data[..])?
-        }
-    };
-    operands.insert(name.to_owned(), slice);
-    Ok(())
-}
-
-/// Bytes with what alignment adds.
-fn rounded(data: &Data) -> usize {
-    bytes(data).next_multiple_of(GRAIN)
+/// What the copies have of an operand.
+#[derive(Clone, Copy)]
+enum Role {
+    /// The first copy's.
+    Shared,
+    /// An input each.
+    Own,
+    /// An output each, zero at first: what was not written is not taken for a result.
+    Output,
 }
 
 /// Bytes of a tensor, which is in memory, so they can be counted.
 fn bytes(data: &Data) -> usize {
     data.len() * data.dtype().bytes() as usize
+}
+
+/// Device memory for the operands of each type.
+struct Arenas {
+    bits16: Arena<u16>,
+    bits8: Arena<u8>,
+    floats: Arena<f32>,
+}
+
+impl Arenas {
+    /// Room for so many copies.
+    fn with_room(inputs: &Tensors, outputs: &Tensors, copies: usize) -> Outcome<Self> {
+        let all = || inputs.values().chain(outputs.values()).map(|tensor| &tensor.data);
+        let room = |fits: fn(&&Data) -> bool| {
+            all().filter(fits).map(|data| bytes(data).next_multiple_of(GRAIN)).sum::<usize>() * copies
+        };
+        Ok(Self {
+            bits16: Arena::zeroed(room(|data| matches!(data, Data::Bf16(_))))?,
+            bits8: Arena::zeroed(room(|data| matches!(data, Data::E4m3(_) | Data::U8(_))))?,
+            floats: Arena::zeroed(room(|data| matches!(data, Data::F32(_))))?,
+        })
+    }
 }
 
 /// Device memory that is handed out piece by piece.
@@ -236,40 +238,30 @@ struct Arena<T: DeviceCopy> {
     used: usize,
 }
 
-impl<T: DeviceCopy> Arena<T> {
-    /// Elements of memory that has room for `bytes`.
-    const fn elements(bytes: usize) -> usize {
-        (bytes + GRAIN) / size_of::<T>()
-    }
-
-    fn over(memory: CudaResult<DeviceBuffer<T>>) -> Outcome<Self> {
-        let memory = called("allocating device memory", memory)?;
+impl<T: DeviceCopy + Zeroable> Arena<T> {
+    /// Room for `bytes` of aligned operands.
+    fn zeroed(bytes: usize) -> Outcome<Self> {
+        let memory = called("allocating device memory", DeviceBuffer::zeroed((bytes + GRAIN) / size_of::<T>()))?;
         let address = memory.as_device_ptr().as_raw();
         // Less than GRAIN.
         let skipped = (address.next_multiple_of(GRAIN as u64) - address) as usize;
         Ok(Self { memory, used: skipped / size_of::<T>() })
     }
 
-    /// A copy of `length` elements, of the host or of the device.
-    fn place<D: ?Sized>(&mut self, length: usize, data: &D) -> Outcome<DeviceSlice<T>>
-    where
-        DeviceSlice<T>: CopyDestination<D>,
-    {
-        let mut slice = self.memory.index(self.used..self.used + length);
-        self.used += (length * size_of::<T>()).next_multiple_of(GRAIN) / size_of::<T>();
-        called("copying to the device", slice.copy_from(data))?;
+    /// The first copy's memory for an operand, or more of the arena with what its role puts there.
+    fn place(&mut self, role: Role, first: Option<DeviceSlice<T>>, data: &[T]) -> Outcome<DeviceSlice<T>> {
+        if let (Role::Shared, Some(first)) = (role, first) {
+            return Ok(first);
+        }
+        let mut slice = self.memory.index(self.used..self.used + data.len());
+        self.used += size_of_val(data).next_multiple_of(GRAIN) / size_of::<T>();
+        let copied = match (role, first) {
+            (Role::Output, _) => Ok(()),
+            // Nothing to bring over again.
+            (_, Some(first)) => slice.copy_from(&first),
+            (_, None) => slice.copy_from(data),
+        };
+        called("copying to the device", copied)?;
         Ok(slice)
     }
-}
-
-fn fetch<T: DeviceCopy + Default + std::marker::Copy, U>(
-    device: &DeviceSlice<T>,
-    host: &mut [U],
-    value: impl Fn(T) -> U,
-) -> Outcome {
-    let bits = called("copying from the device", device.as_host_vec())?;
-    for (host, bits) in host.iter_mut().zip(bits) {
-        *host = value(bits);
-    }
-    Ok(())
 }
