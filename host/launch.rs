@@ -130,6 +130,7 @@ pub(crate) fn rows(
         dim: sizes.dim,
         aligned: call.is_aligned(),
         pairs: sizes.operator.uses_pairs(kernels.image.capability()) && call.is_aligned_in_pairs(),
+        residents: sizes.operator.has_residents(),
         multiprocessors: kernels.multiprocessors,
     });
     let kernel = kernels.get((sizes.operator, parts.sink.recipe(), launch.shape.name))?;

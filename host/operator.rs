@@ -144,6 +144,13 @@ impl Operator {
     pub fn uses_pairs(self, capability: (u32, u32)) -> bool {
         self.has_pairs() && (capability >= (8, 9) || !self.has_streams())
     }
+
+    /// Whether there are kernels of this operator whose blocks stay and keep the modulation: where rows share one and the sink is NVFP4. FP8
+    /// gains nothing: 16384 rows of 3072 take 40.0 us with the modulation in fp8 kept, and 38.4 in pairs; in bf16 41.1, and 38.9 in a stream.
+    pub const fn has_residents(self) -> bool {
+        let kept = matches!(self.modulation(), ModulationKind::Broadcast | ModulationKind::BroadcastFp8);
+        kept && matches!(self.sink(), SinkKind::Nvfp4)
+    }
 }
 
 impl ModulationKind {

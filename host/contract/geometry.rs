@@ -16,6 +16,9 @@ pub enum Kind {
     Pairs,
     /// A team walks over rows that share their modulation, held in registers.
     Stream,
+    /// As many teams as a multiprocessor holds share a block, in pairs of lanes, and walk over rows that share their modulation, kept in shared
+    /// memory: very many rows.
+    Resident,
     /// Any D and alignment: three passes over the row, element by element.
     Any,
 }
@@ -36,15 +39,34 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The most dynamic shared memory of a block of this class, in bytes, where it may pass what the driver gives without asking (48 KB): that of
+    /// the longest rings, whose teams have a block each, and of blocks that stay.
+    pub const fn most_shared_bytes(&self) -> u32 {
+        match self.kind {
+            Kind::Resident => self.shared_bytes(self.resident_block(), true),
+            _ => self.shared_bytes(32 * self.warps, false),
+        }
+    }
+
+    /// Threads of a block of teams that stay.
+    const fn resident_block(&self) -> u32 {
+        32 * (resident_warps(self.chunks) / self.warps * self.warps)
+    }
+
     /// Dynamic shared memory of a block of `block` threads, in bytes; `nvfp4` as in [`Request`].
     pub const fn shared_bytes(&self, block: u32, nvfp4: bool) -> u32 {
         let more = match self.kind {
             Kind::Stream => RING_WORDS * self.chunks * block,
+            Kind::Resident => KEPT_WORDS * self.chunks * 32 * self.warps + RESIDENT_TABLE_WORDS,
             _ if nvfp4 => TABLE_WORDS,
             _ => 0,
         };
-        let teams = if self.warps == 2 && shares_block(64, self.kind) { block / 64 } else { 1 };
-        4 * (2 * teams * exchange_words(self.warps, self.lanes) + more)
+        let teams = match self.kind {
+            Kind::Resident => block / (32 * self.warps),
+            _ if self.warps == 2 && shares_block(64, self.kind) => block / 64,
+            _ => 1,
+        };
+        4 * (2 * teams * exchange_words(self.warps) + more)
     }
 }
 
@@ -54,13 +76,13 @@ pub const fn shares_block(threads: u32, kind: Kind) -> bool {
     threads < 64 || threads == 64 && matches!(kind, Kind::Early | Kind::Pairs)
 }
 
-/// Words of one of the two buffers in which `warps` warps of a team (0: any number) of `lanes` virtual lanes a thread exchange two
-/// quantities.
-pub const fn exchange_words(warps: u32, lanes: u32) -> u32 {
+/// Words of one of the two buffers in which `warps` warps of a team (0: any number) exchange two quantities of one virtual lane a thread, or
+/// one quantity of two.
+pub const fn exchange_words(warps: u32) -> u32 {
     match warps {
         0 => 2 * 32 * sum_tree::MAX_WARPS,
         1 => 0,
-        _ => 2 * 32 * warps * lanes,
+        _ => 2 * 32 * warps,
     }
 }
 
@@ -72,11 +94,15 @@ const fn pairs(name: &'static str, warps: u32, chunks: u32) -> Shape {
     Shape { name, kind: Kind::Pairs, warps, lanes: 2, chunks }
 }
 
+const fn resident(name: &'static str, warps: u32, chunks: u32) -> Shape {
+    Shape { name, kind: Kind::Resident, warps, lanes: 2, chunks }
+}
+
 /// Every shape class; kernels-gpu/src/entries.rs has the same rows. Streams exist for FP8 after a modulation that rows share: 16384 rows of
 /// 3072 take 38.8 us in a stream and 39.4 in pairs; with the modulation in fp8 39.1 and 38.3, which only GPUs with a conversion from e4m3 do
-/// in pairs. NVFP4 has pairs and no streams: FlashRtSm110 44.6 us in a stream and 44.4 in pairs, FlashRtSm120 51.8 and 47.5, TransformerEngine
-/// 47.9 and 49.7, for 54 entries.
-pub static SHAPES: [Shape; 30] = [
+/// in pairs. NVFP4 has pairs, and blocks that stay where there is a modulation to keep: FlashRtSm110 44.2 us in pairs and 41.3 in blocks that
+/// stay, FlashRtSm120 48.0 and 44.0, TransformerEngine 49.7 and 43.5.
+pub static SHAPES: [Shape; 37] = [
     shape("v1", Kind::Early, 0, 1),
     shape("w1v2", Kind::Early, 1, 2),
     shape("w1v3", Kind::Early, 1, 3),
@@ -97,6 +123,13 @@ pub static SHAPES: [Shape; 30] = [
     pairs("w4v4p", 4, 4),
     pairs("w4v6p", 4, 6),
     pairs("w4v8p", 4, 8),
+    resident("w1v4r", 1, 4),
+    resident("w1v6r", 1, 6),
+    resident("w2v4r", 2, 4),
+    resident("w2v6r", 2, 6),
+    resident("w4v4r", 4, 4),
+    resident("w4v6r", 4, 6),
+    resident("w4v8r", 4, 8),
     shape("any", Kind::Any, 0, 0),
     shape("w1v2s", Kind::Stream, 1, 2),
     shape("w1v3s", Kind::Stream, 1, 3),
@@ -124,6 +157,8 @@ pub struct Request {
     pub aligned: bool,
     /// The operator has pairs and the image is to use them, and the same holds for 16 elements.
     pub pairs: bool,
+    /// The operator has blocks that stay: in pairs, where those may be.
+    pub residents: bool,
     /// Multiprocessors of the GPU.
     pub multiprocessors: u32,
 }
@@ -145,6 +180,10 @@ pub struct Launch {
 
 /// Words of an NVFP4 sink's table: 128 entries of two. Of its recipes TransformerEngine alone uses it.
 pub const TABLE_WORDS: u32 = 2 * 128;
+/// Words of the table of blocks that stay: 128 entries of at most four.
+pub const RESIDENT_TABLE_WORDS: u32 = 4 * 128;
+/// Words of the modulation that blocks that stay keep for a chunk.
+pub const KEPT_WORDS: u32 = 16;
 /// Rows ahead in a stream, and words of a chunk.
 const RING_WORDS: u32 = 3 * 4;
 /// Threads of a block that small teams share. An H200 starts a block on a multiprocessor every 160 ns at best, so a row of
@@ -180,18 +219,52 @@ const fn pair_rows(warps: u32) -> u32 {
     }
 }
 
+/// Rows a team of single lanes must get before teams that stay beat it and those of pairs. On an H200, microseconds without and with them:
+///
+/// | rows x D | rows a team | FlashRtSm110 | FlashRtSm120 | TransformerEngine |
+/// |---|---:|---|---|---|
+/// | 8192 x 1152 | 7.8 | 12.1, 13.0 | 13.0, 14.1 | 13.8, 13.5 |
+/// | 16384 x 1152 | 16 | 21.3, 20.6 | 23.1, 22.5 | 24.3, 21.9 |
+/// | 16384 x 1536 | 16 | 22.8, 23.4 | 24.4, 24.7 | 25.3, 23.6 |
+/// | 4096 x 2048 | 5.2 | 10.2, 12.2 | 10.9, 12.6 | 11.6, 11.9 |
+/// | 6144 x 3072 | 12 | 19.0, 19.3 | 20.5, 20.2 | 22.7, 20.3 |
+/// | 8192 x 3072 | 16 | 24.2, 24.1 | 26.3, 25.5 | 26.9, 25.2 |
+/// | 4096 x 4096 | 10 | 17.2, 19.2 | 18.8, 19.2 | 19.4, 19.2 |
+/// | 8192 x 4096 | 21 | 31.4, 32.1 | 34.2, 32.5 | 35.4, 32.5 |
+/// | 4096 x 5120 | 16 | 22.4, 23.5 | 24.7, 24.6 | 25.1, 24.1 |
+/// | 8192 x 5120 | 31 | 41.4, 40.8 | 45.7, 42.7 | 45.9, 41.6 |
+const fn resident_rows(warps: u32) -> u32 {
+    match warps {
+        2 => 10,
+        4 => 12,
+        _ => 16,
+    }
+}
+
+/// Warps of a block that stays, whose threads take 72, 96 and 128 registers, which kernels-gpu/targets.toml makes sure of. Barriers of
+/// teams allow 15 teams.
+const fn resident_warps(chunks: u32) -> u32 {
+    match chunks {
+        4 => 28,
+        6 => 20,
+        _ => 16,
+    }
+}
+
 /// The launch for a request.
 pub fn choose(request: &Request) -> Launch {
     let warps = sum_tree::warps(request.dim);
     let many = |rows| request.rows / rows >= capacity(request);
-    if let Some(launch) = paired(request).filter(|_| many(pair_rows(warps))) {
+    let kinds = [(Kind::Resident, resident_rows(warps)), (Kind::Pairs, pair_rows(warps))];
+    if let Some(launch) = kinds.into_iter().filter(|(_, rows)| many(*rows)).find_map(|(kind, _)| paired(request, kind))
+    {
         return launch;
     }
     let chunks = chunks_a_lane(request.dim);
     let stream = request.streams && many(stream_rows(warps));
     let fits = |s: &&'static Shape| match s.kind {
         Kind::Any => true,
-        Kind::Pairs => false,
+        Kind::Pairs | Kind::Resident => false,
         Kind::Stream if !stream => false,
         _ => request.aligned && s.chunks >= chunks && (s.warps == warps || s.chunks == 1),
     };
@@ -201,13 +274,18 @@ pub fn choose(request: &Request) -> Launch {
     grid(request, shape)
 }
 
-/// The launch in pairs, if there is one for the operator, its operands and D, for any number of rows.
-pub fn paired(request: &Request) -> Option<Launch> {
+/// The launch of a kind whose threads take pairs of lanes, if there is one for the operator, its operands and D, for any number of rows.
+pub fn paired(request: &Request, kind: Kind) -> Option<Launch> {
     let (warps, chunks) = (sum_tree::warps(request.dim), chunks_a_lane(request.dim));
-    let fits = |s: &&'static Shape| {
-        s.kind == Kind::Pairs && s.warps * s.lanes == warps && s.chunks >= s.lanes * chunks && request.pairs
+    let has = match kind {
+        // Smaller teams that stay beat single lanes from so few rows on that pairs between them were 7% at most, for 24 entries.
+        Kind::Pairs => !request.residents || warps == sum_tree::MAX_WARPS,
+        Kind::Resident => request.residents,
+        _ => false,
     };
-    SHAPES.iter().filter(fits).min_by_key(|s| s.chunks).map(|shape| grid(request, shape))
+    let fits = |s: &&'static Shape| s.kind == kind && s.warps * s.lanes == warps && s.chunks >= s.lanes * chunks;
+    let shape = SHAPES.iter().filter(fits).min_by_key(|s| s.chunks);
+    shape.filter(|_| has && request.pairs).map(|shape| grid(request, shape))
 }
 
 /// Chunks of the virtual lane that has most.
@@ -229,11 +307,16 @@ fn grid(request: &Request, shape: &'static Shape) -> Launch {
     // Rows shorter than a warp share it; a block pair of NVFP4 needs two lanes.
     let small = shape.kind == Kind::Early && chunks <= 16;
     let team = if small { chunks.next_power_of_two().max(2) } else { threads };
-    let block = if shares_block(team, shape.kind) { SMALL_BLOCK } else { team };
+    let block = match shape.kind {
+        Kind::Resident => shape.resident_block(),
+        kind if shares_block(team, kind) => SMALL_BLOCK,
+        _ => team,
+    };
     let teams_per_block = block / team;
     let rows = if request.nvfp4 { request.rows.next_multiple_of(swizzle::TILE_ROWS) } else { request.rows };
     let teams = match shape.kind {
         Kind::Stream => request.rows.div_ceil(request.rows.div_ceil(capacity(request))),
+        Kind::Resident => rows.min(teams_per_block * request.multiprocessors),
         _ => rows,
     };
     let shared_bytes = shape.shared_bytes(block, request.nvfp4);

@@ -4,8 +4,8 @@
 use crate::contract::abi::{Modulation6Arguments, RowArguments};
 use crate::modulation::{BroadcastFp8, NoAffine, PerTokenTable, ScaleShift};
 use crate::modulation6::{modulation6_aligned, modulation6_any};
-use crate::sink::{Awq, Bf16, FlashRtSm110, FlashRtSm120, Fp8Static, Nvfp4, TransformerEngine};
-use crate::{generic::any, produce::produce, produce::stream};
+use crate::sink::{Awq, Bf16, FlashRtSm110, FlashRtSm120, Fp8Static, InShared, Nvfp4, TransformerEngine};
+use crate::{generic::any, produce::produce, produce::stream, resident::resident};
 
 type Broadcast = ScaleShift<false>;
 type PerToken = ScaleShift<true>;
@@ -55,7 +55,7 @@ macro_rules! streamed_operator {
     };
 }
 
-/// As `operator`, and `pairs`.
+/// As `operator`, and all pairs.
 macro_rules! paired_operator {
     ($name:ident, $modulation:ty, $sink:ty) => {
         operator!($name, $modulation, $sink);
@@ -70,9 +70,40 @@ macro_rules! pairs {
         entry!(${concat($name, __w1v6p)}, RowArguments, produce::<$modulation, $sink, 1, 2, 6, 4, false>);
         entry!(${concat($name, __w2v4p)}, RowArguments, produce::<$modulation, $sink, 2, 2, 4, 2, false>);
         entry!(${concat($name, __w2v6p)}, RowArguments, produce::<$modulation, $sink, 2, 2, 6, 4, false>);
+        long_pairs!($name, $modulation, $sink);
+    };
+}
+
+/// Those of rows that take eight warps of single lanes.
+macro_rules! long_pairs {
+    ($name:ident, $modulation:ty, $sink:ty) => {
         entry!(${concat($name, __w4v4p)}, RowArguments, produce::<$modulation, $sink, 4, 2, 4, 2, false>);
         entry!(${concat($name, __w4v6p)}, RowArguments, produce::<$modulation, $sink, 4, 2, 6, 4, false>);
         entry!(${concat($name, __w4v8p)}, RowArguments, produce::<$modulation, $sink, 4, 2, 8, 6, false>);
+    };
+}
+
+/// As `operator`, long pairs, and teams that stay, whose recipe may have another form: constants WARPS, LANES, CHUNKS, FULL.
+macro_rules! resident_operator {
+    ($name:ident, $modulation:ty, $sink:ty, $resident:ty) => {
+        operator!($name, $modulation, $sink);
+        long_pairs!($name, $modulation, $sink);
+        entry!(${concat($name, __w1v4r)}, RowArguments, resident::<$modulation, $resident, 1, 2, 4, 2>);
+        entry!(${concat($name, __w1v6r)}, RowArguments, resident::<$modulation, $resident, 1, 2, 6, 4>);
+        entry!(${concat($name, __w2v4r)}, RowArguments, resident::<$modulation, $resident, 2, 2, 4, 2>);
+        entry!(${concat($name, __w2v6r)}, RowArguments, resident::<$modulation, $resident, 2, 2, 6, 4>);
+        entry!(${concat($name, __w4v4r)}, RowArguments, resident::<$modulation, $resident, 4, 2, 4, 2>);
+        entry!(${concat($name, __w4v6r)}, RowArguments, resident::<$modulation, $resident, 4, 2, 6, 4>);
+        entry!(${concat($name, __w4v8r)}, RowArguments, resident::<$modulation, $resident, 4, 2, 8, 6>);
+    };
+}
+
+/// `resident_operator` for each recipe.
+macro_rules! resident_recipes {
+    ($name:ident, $modulation:ty) => {
+        resident_operator!(${concat($name, _sm110)}, $modulation, Nvfp4<FlashRtSm110>, Nvfp4<InShared<FlashRtSm110>>);
+        resident_operator!(${concat($name, _sm120)}, $modulation, Nvfp4<FlashRtSm120>, Nvfp4<InShared<FlashRtSm120>>);
+        resident_operator!(${concat($name, _te)}, $modulation, Nvfp4<TransformerEngine>, Nvfp4<TransformerEngine>);
     };
 }
 
@@ -92,8 +123,8 @@ streamed_operator!(ada_layer_norm_quant_fp8_modfp8_bf16, BroadcastFp8, Fp8Static
 // Launched by images for 8.9 and later (`Operator::uses_pairs`); in the others too, so that every image has the same entries.
 pairs!(ada_layer_norm_quant_fp8_modfp8_bf16, BroadcastFp8, Fp8Static);
 streamed_operator!(awq_ada_layer_norm_quant_fp8_bf16, Broadcast, Awq<Fp8Static>);
-recipes!(paired_operator, ada_layer_norm_quant_nvfp4_swizzled_bf16, Broadcast);
-recipes!(paired_operator, ada_layer_norm_quant_nvfp4_swizzled_modfp8_bf16, BroadcastFp8);
+resident_recipes!(ada_layer_norm_quant_nvfp4_swizzled_bf16, Broadcast);
+resident_recipes!(ada_layer_norm_quant_nvfp4_swizzled_modfp8_bf16, BroadcastFp8);
 recipes!(operator, ada_layer_norm_quant_nvfp4_swizzled_ptok_table_bf16, PerTokenTable);
 paired_operator!(layer_norm_no_affine_quant_fp8_static_bf16, NoAffine, Fp8Static);
 recipes!(paired_operator, layer_norm_no_affine_quant_nvfp4_swizzled_bf16, NoAffine);

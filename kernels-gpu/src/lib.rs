@@ -1,6 +1,6 @@
 //! The device code: LayerNorm, modulation and quantisation of a row in one kernel, which reads it once (`generic` three times).
 //!
-//! Reading order: `produce` (the body), `statistics` (the one reduction), `modulation` and `sink` (the parts that differ),
+//! Reading order: `produce` (the body), `resident` (the same where blocks stay), `statistics` (the one reduction), `modulation` and `sink` (the parts that differ),
 //! `entries` (the table of kernels), `modulation6`, `generic` (any D and alignment); then `view`, `formats`, `ptx`.
 //! Everything is inlined into its entry; there is no call, no panic and no local memory in the result.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
@@ -17,6 +17,7 @@ mod modulation;
 mod modulation6;
 mod produce;
 mod ptx;
+mod resident;
 mod sink;
 mod statistics;
 mod team;

@@ -79,7 +79,7 @@ pub fn produce<
                 // and 8.78 with this; the other NVFP4 operators gain nothing by it, TransformerEngine at 4096 rows loses 1%.
                 let by_thread = const { S::PADS_ROWS && !S::TABLE && size_of::<M::Operands>() == 0 };
                 let row = if by_thread { team.own(row) } else { row };
-                store::<S, WARPS, LANES, CHUNKS>(a, team, row, sink, place, ready);
+                store::<S, WARPS, LANES, _, CHUNKS>(a, team, row, sink, place, ready);
             }
         }
     }
@@ -145,7 +145,7 @@ pub fn stream<M: Modulation, S: Sink, const WARPS: u32, const CHUNKS: usize, con
             let factors = if let Some(kept) = kept { kept[i] } else { S::load(a, place(i)) };
             (factors, S::round(M::apply(modulation, held[i], d[i].map(|d| d * rstd))))
         }));
-        store::<S, WARPS, 1, CHUNKS>(a, team, row, sink, place, ready);
+        store::<S, WARPS, 1, _, CHUNKS>(a, team, row, sink, place, ready);
         row += team.stride;
         stage = next_stage;
         buffer ^= 1;
@@ -186,10 +186,10 @@ fn staged_row<const WARPS: u32, const CHUNKS: usize>(team: Team<WARPS>, stage: u
 
 /// Mean of the row, and the deviations of this thread's elements from it, and the reciprocal standard deviation.
 #[inline(always)]
-fn statistics<const WARPS: u32, const LANES: usize, const CHUNKS: usize>(
+pub fn statistics<const WARPS: u32, const LANES: usize, const RESIDENT: bool, const CHUNKS: usize>(
     a: &RowArguments,
     x: &[[u32; 4]; CHUNKS],
-    team: Team<WARPS, LANES>,
+    team: Team<WARPS, LANES, RESIDENT>,
     place: impl Fn(usize) -> Aligned,
 ) -> ([[f32; 8]; CHUNKS], f32) {
     let sum = row_total(row_sum(x), team, 0);
@@ -231,7 +231,7 @@ fn deviations<const LANES: usize, const CHUNKS: usize>(
 
 /// Lets the chunks of a block agree; apart from [`store`], which threads of the warp may skip.
 #[inline(always)]
-fn share<S: Sink, const LANES: usize, const CHUNKS: usize>(
+pub fn share<S: Sink, const LANES: usize, const CHUNKS: usize>(
     ready: [(S::Operands, S::Rounded); CHUNKS],
 ) -> [(S::Operands, S::Rounded); CHUNKS] {
     let rounded = S::share::<LANES, CHUNKS>(ready.map(|(_, rounded)| rounded));
@@ -240,9 +240,9 @@ fn share<S: Sink, const LANES: usize, const CHUNKS: usize>(
 
 /// Converts and stores the chunks of a row.
 #[inline(always)]
-fn store<S: Sink, const WARPS: u32, const LANES: usize, const CHUNKS: usize>(
+pub fn store<S: Sink, const WARPS: u32, const LANES: usize, const RESIDENT: bool, const CHUNKS: usize>(
     a: &RowArguments,
-    team: Team<WARPS, LANES>,
+    team: Team<WARPS, LANES, RESIDENT>,
     row: u32,
     sink: S::Constants,
     place: impl Fn(usize) -> Aligned,

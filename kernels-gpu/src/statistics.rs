@@ -4,7 +4,7 @@
 //! then the butterfly. Every thread gets the total.
 use crate::ptx::{divide, fma, reciprocal, sqrt};
 use crate::team::Team;
-use cuda_std::{shared::SharedArray, thread::sync_threads, warp::shuffle_xor_f32};
+use cuda_std::{shared::SharedArray, warp::shuffle_xor_f32};
 
 /// `((e0+e1)+(e2+e3)) + ((e4+e5)+(e6+e7))`
 #[inline(always)]
@@ -29,9 +29,9 @@ pub fn chunk_squares([mut even, mut odd]: [f32; 2], d: [f32; 8]) -> [f32; 2] {
 /// Consecutive reductions use different buffers, so one barrier each suffices: a thread that writes a buffer again has passed
 /// the barrier of the other, before which every thread had read.
 #[inline(always)]
-pub fn row_total<const WARPS: u32, const LANES: usize>(
+pub fn row_total<const WARPS: u32, const LANES: usize, const RESIDENT: bool>(
     lanes: [f32; LANES],
-    team: Team<WARPS, LANES>,
+    team: Team<WARPS, LANES, RESIDENT>,
     buffer: u32,
 ) -> f32 {
     if LANES == 2 && WARPS == 1 {
@@ -45,7 +45,7 @@ pub fn row_total<const WARPS: u32, const LANES: usize>(
             write_lane(shared, team, 0, team.thread * LANES as u32 + i as u32, lanes[i]);
             i += 1;
         }
-        sync_threads();
+        team.synchronize();
         total = add_groups(shared, team, 0, team.thread & 31);
     }
     let mut step = 16;
@@ -81,7 +81,7 @@ pub fn two_row_totals<const WARPS: u32>([first, second]: [f32; 2], team: Team<WA
         let shared = team.exchange(buffer);
         write_lane(shared, team, 0, team.thread, first);
         write_lane(shared, team, 1, team.thread, second);
-        sync_threads();
+        team.synchronize();
         add_groups(shared, team, upper, lane) + add_groups(shared, team, upper, lane + 16)
     } else {
         let (kept, given) = if upper == 0 { (first, second) } else { (second, first) };
@@ -99,7 +99,12 @@ pub fn two_row_totals<const WARPS: u32>([first, second]: [f32; 2], team: Team<WA
 /// Word of lane `32·group + lane` of a quantity. Up to four lanes that are added lie side by side, so a thread reads them
 /// with one access and without bank conflicts.
 #[inline(always)]
-fn word<const WARPS: u32, const LANES: usize>(team: Team<WARPS, LANES>, quantity: u32, group: u32, lane: u32) -> u32 {
+fn word<const WARPS: u32, const LANES: usize, const RESIDENT: bool>(
+    team: Team<WARPS, LANES, RESIDENT>,
+    quantity: u32,
+    group: u32,
+    lane: u32,
+) -> u32 {
     let groups = team.groups();
     if groups <= 4 {
         return (quantity * 32 + lane) * groups + group;
@@ -110,9 +115,9 @@ fn word<const WARPS: u32, const LANES: usize>(team: Team<WARPS, LANES>, quantity
 
 /// Puts lane `lane` of a quantity, one of this thread's, where [`add_groups`] finds it after a barrier.
 #[inline(always)]
-fn write_lane<const WARPS: u32, const LANES: usize>(
+fn write_lane<const WARPS: u32, const LANES: usize, const RESIDENT: bool>(
     shared: SharedArray,
-    team: Team<WARPS, LANES>,
+    team: Team<WARPS, LANES, RESIDENT>,
     quantity: u32,
     lane: u32,
     value: f32,
@@ -124,9 +129,9 @@ fn write_lane<const WARPS: u32, const LANES: usize>(
 
 /// Lanes `lane, lane+32, lane+64, ..` of a quantity, added in that order.
 #[inline(always)]
-fn add_groups<const WARPS: u32, const LANES: usize>(
+fn add_groups<const WARPS: u32, const LANES: usize, const RESIDENT: bool>(
     shared: SharedArray,
-    team: Team<WARPS, LANES>,
+    team: Team<WARPS, LANES, RESIDENT>,
     quantity: u32,
     lane: u32,
 ) -> f32 {

@@ -3,16 +3,17 @@ use crate::contract::{abi::RowArguments, geometry, sum_tree};
 use crate::sink::Table;
 use crate::view::Aligned;
 use cuda_std::shared::{SharedArray, dynamic_shared_memory};
-use cuda_std::thread::{block_dim_x, block_idx_x, grid_dim_x, thread_idx_x};
+use cuda_std::thread::{block_dim_x, block_idx_x, grid_dim_x, sync_some_threads, sync_threads, thread_idx_x};
 
 /// Position of a thread in its team and of the team in the grid.
 ///
 /// With `WARPS` = 0 the size of the team is a launch parameter; a constant saves about 3 instructions an element in addresses
 /// and in the branches of the reductions (17.3 against 14.5, FP8 at D = 3072, sm_90).
 ///
-/// A thread stands for `LANES` neighbouring virtual lanes, whose chunks lie side by side.
+/// A thread stands for `LANES` neighbouring virtual lanes, whose chunks lie side by side. With `RESIDENT` teams share a block and each goes its
+/// own way, so each has a barrier of its own.
 #[derive(Clone, Copy)]
-pub struct Team<const WARPS: u32, const LANES: usize = 1> {
+pub struct Team<const WARPS: u32, const LANES: usize = 1, const RESIDENT: bool = false> {
     size: u32,
     /// Index of the thread in its team.
     pub thread: u32,
@@ -26,15 +27,21 @@ pub struct Team<const WARPS: u32, const LANES: usize = 1> {
     pub shared: SharedArray,
 }
 
-impl<const WARPS: u32, const LANES: usize> Team<WARPS, LANES> {
+impl<const WARPS: u32, const LANES: usize, const RESIDENT: bool> Team<WARPS, LANES, RESIDENT> {
     /// Words of an exchange buffer.
-    const EXCHANGE: u32 = geometry::exchange_words(WARPS, LANES as u32);
+    const EXCHANGE: u32 = geometry::exchange_words(WARPS);
 
     /// The team of the running thread.
     #[inline(always)]
     pub fn here(a: &RowArguments) -> Self {
         let size = if WARPS == 0 { a.team } else { 32 * WARPS };
         let (t, shared) = (thread_idx_x(), dynamic_shared_memory());
+        if RESIDENT {
+            let (index, teams) = (Self::index(), block_dim_x() / size);
+            let row = index * grid_dim_x() + block_idx_x();
+            let stride = teams * grid_dim_x();
+            return Self { size, thread: t % size, first_row: row, first_row_together: row, stride, shared };
+        }
         if size >= 64 && WARPS != 2 {
             let row = block_idx_x();
             return Self { size, thread: t, first_row: row, first_row_together: row, stride: grid_dim_x(), shared };
@@ -52,6 +59,28 @@ impl<const WARPS: u32, const LANES: usize> Team<WARPS, LANES> {
             stride: grid_dim_x() * per_block,
             shared,
         }
+    }
+
+    /// Number of the team in its block, where teams of so many warps share one.
+    #[inline(always)]
+    fn index() -> u32 {
+        if RESIDENT || WARPS == 2 { thread_idx_x() >> (32 * WARPS).trailing_zeros() } else { 0 }
+    }
+
+    /// This team where the first `words` words of shared memory are something else's.
+    ///
+    /// # Safety
+    /// The launch gives room for them too.
+    #[inline(always)]
+    pub unsafe fn behind(self, words: u32) -> Self {
+        // SAFETY: the caller's promise.
+        Self { shared: unsafe { self.shared.offset(words) }, ..self }
+    }
+
+    /// Waits for the team's threads: for the block's, unless teams go their own ways.
+    #[inline(always)]
+    pub fn synchronize(self) {
+        if RESIDENT { sync_some_threads(1 + Self::index(), 32 * WARPS) } else { sync_threads() }
     }
 
     /// Threads of the team: `32·W(D)/LANES`, or fewer where a row has fewer chunks than a warp has lanes.
@@ -82,9 +111,8 @@ impl<const WARPS: u32, const LANES: usize> Team<WARPS, LANES> {
     /// Where a reduction exchanges its lanes; `buffer` is 0 or 1.
     #[inline(always)]
     pub fn exchange(self, buffer: u32) -> SharedArray {
-        let team = if WARPS == 2 { thread_idx_x() / 64 } else { 0 };
         // SAFETY: every launch gives room for two buffers for each team of the block that exchanges.
-        unsafe { self.shared.offset((2 * team + buffer) * Self::EXCHANGE) }
+        unsafe { self.shared.offset((2 * Self::index() + buffer) * Self::EXCHANGE) }
     }
 
     /// Where a sink that has a table ([`Sink::TABLE`](crate::sink::Sink::TABLE)) keeps it; the whole block fills it.

@@ -42,7 +42,7 @@ fn diff_compares_nvfp4_by_code_and_scale() {
 
 #[test]
 fn diff_accepts_the_golden_differences_only_when_asked() {
-    if support::original_is_left_out() {
+    if support::recordings_are_left_out() {
         return;
     }
     let folder = Folder::new();

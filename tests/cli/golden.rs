@@ -49,7 +49,7 @@ fn run_golden(
 
 #[test]
 fn run_reproduces_every_golden_fp8() {
-    if support::original_is_left_out() {
+    if support::recordings_are_left_out() {
         return;
     }
     let per_token: &[(&str, &str)] = &[("scale", "ptok_scale"), ("shift", "ptok_shift")];
@@ -79,7 +79,7 @@ fn run_reproduces_every_golden_fp8() {
 
 #[test]
 fn run_reproduces_bf16_nvfp4_and_modulation6() {
-    if support::original_is_left_out() {
+    if support::recordings_are_left_out() {
         return;
     }
     for backend in backends() {

@@ -3,7 +3,7 @@ use crate::device_call::DeviceCall;
 use crate::gpu::{Gpu, gpu, repeats, sanitizer, say, some};
 use crate::support::golden::{self, RECORDED};
 use crate::support::random::{Kind, Problem, Random};
-use crate::support::{ORIGINAL, calls, cases, first_difference, original_is_left_out};
+use crate::support::{ORIGINAL, calls, cases, first_difference, recordings_are_left_out};
 use adaptive_layernorm_producers::contract::geometry::{self, Request};
 use adaptive_layernorm_producers::named::{Call, Tensors};
 use adaptive_layernorm_producers::operator::{ModulationKind, SinkKind};
@@ -36,7 +36,7 @@ fn check_inputs(gpu: &Gpu, stream: &Stream, problem: &Problem, inputs: &Tensors,
 #[test]
 fn golden_cases() {
     let Some(gpu) = gpu() else { return };
-    if original_is_left_out() {
+    if recordings_are_left_out() {
         return;
     }
     let stream = stream();
@@ -120,8 +120,8 @@ fn every_shape_class() {
     }
 }
 
-/// So many rows that on any GPU up to 132 multiprocessors each team walks over several, and so many that its threads stand for pairs of lanes,
-/// and a few more; 2000 where neither is.
+/// So many rows that on any GPU up to 132 multiprocessors each team walks over several, so many that its threads stand for pairs of lanes, so
+/// many that blocks stay, and a few more; 2000 where none is.
 fn many_rows(call: &Call, dim: u32, capability: (u32, u32)) -> Vec<u32> {
     let kind = |rows| {
         let request = Request {
@@ -131,12 +131,14 @@ fn many_rows(call: &Call, dim: u32, capability: (u32, u32)) -> Vec<u32> {
             dim,
             aligned: true,
             pairs: call.operator.uses_pairs(capability) && dim.is_multiple_of(16),
+            residents: call.operator.has_residents(),
             multiprocessors: 132,
         };
         geometry::choose(&request).shape.kind
     };
-    let first = |of| (1..16).map(|power| 1 << power).find(|rows| kind(*rows) == of);
-    let many: Vec<u32> = [geometry::Kind::Stream, geometry::Kind::Pairs].into_iter().filter_map(first).collect();
+    let first = |of| (1..17).map(|power| 1 << power).find(|rows| kind(*rows) == of);
+    let kinds = [geometry::Kind::Stream, geometry::Kind::Pairs, geometry::Kind::Resident];
+    let many: Vec<u32> = kinds.into_iter().filter_map(first).collect();
     if many.is_empty() { vec![2077] } else { many.into_iter().map(|rows| rows + 77).collect() }
 }
 

@@ -52,6 +52,18 @@ impl SharedArray {
         }
     }
 
+    /// Writes words `index..index + 4`; `index` is a multiple of 4.
+    ///
+    /// # Safety
+    /// As [`Self::write`], for all four words.
+    #[inline(always)]
+    pub unsafe fn write_4(self, index: u32, [a, b, c, d]: [f32; 4]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            asm!("st.shared.v4.b32 [{p}], {{{a},{b},{c},{d}}};", p = in(reg32) self.0 + index * 4, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d, options(nostack))
+        }
+    }
+
     /// Reads word `index`.
     ///
     /// # Safety

@@ -1,5 +1,10 @@
-//! Index of the running thread and the block barrier.
+//! Index of the running thread and barriers.
 use core::arch::nvptx;
+
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.barrier.cta.sync.aligned.count"]
+    fn barrier_sync(barrier: u32, threads: u32);
+}
 
 /// x index of the thread in its block.
 #[inline(always)]
@@ -37,4 +42,12 @@ pub fn grid_dim_x() -> u32 {
 pub fn sync_threads() {
     // SAFETY: bar.sync 0 has no memory precondition; callers are kernels whose control flow around it is uniform per block.
     unsafe { nvptx::_syncthreads() }
+}
+
+/// Waits at barrier `barrier` (1 to 15; 0 is [`sync_threads`]) until `threads` threads of the block, whole warps, have arrived; orders their
+/// shared and global accesses.
+#[inline(always)]
+pub fn sync_some_threads(barrier: u32, threads: u32) {
+    // SAFETY: as in `sync_threads`, for control flow that is uniform among the threads that share the barrier.
+    unsafe { barrier_sync(barrier, threads) }
 }

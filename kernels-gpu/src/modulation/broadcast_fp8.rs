@@ -1,5 +1,5 @@
 //! Broadcast fp8: scale and shift as e4m3 `[D]`, each with a device-resident f32 factor.
-use super::Modulation;
+use super::{Affine, Modulation};
 use crate::contract::abi::RowArguments;
 use crate::formats::decode_four;
 use crate::ptx::{fma, load_32};
@@ -11,7 +11,7 @@ pub struct BroadcastFp8;
 impl Modulation for BroadcastFp8 {
     type Operands = [[u32; 2]; 2];
     /// `fma(scale, scale_deq, 1)` and the decoded shift.
-    type Held = [[f32; 8]; 2];
+    type Held = Affine;
     /// scale_deq, shift_deq.
     type Constants = [f32; 2];
     const SHARED_BY_ROWS: bool = true;
@@ -28,12 +28,12 @@ impl Modulation for BroadcastFp8 {
     }
 
     #[inline(always)]
-    fn hold([scale_deq, _]: [f32; 2], [scale, shift]: Self::Operands) -> Self::Held {
+    fn hold([scale_deq, _]: [f32; 2], [scale, shift]: Self::Operands) -> Affine {
         [decode_eight(scale).map(|s| fma(s, scale_deq, 1.0)), decode_eight(shift)]
     }
 
     #[inline(always)]
-    fn apply([_, shift_deq]: [f32; 2], [factor, shift]: Self::Held, n: [f32; 8]) -> [f32; 8] {
+    fn apply([_, shift_deq]: [f32; 2], [factor, shift]: Affine, n: [f32; 8]) -> [f32; 8] {
         let mut v = n;
         let mut e = 0;
         while e < 8 {

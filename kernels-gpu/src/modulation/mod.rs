@@ -37,7 +37,7 @@ pub trait Modulation {
 }
 
 /// `1 + scale` (rounded once) and shift of a chunk.
-type Affine = [[f32; 8]; 2];
+pub type Affine = [[f32; 8]; 2];
 
 #[inline(always)]
 fn hold_affine(scale: [f32; 8], shift: [f32; 8]) -> Affine {

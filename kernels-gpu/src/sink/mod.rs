@@ -8,7 +8,7 @@ mod nvfp4;
 
 pub use bf16::Bf16;
 pub use fp8::{Awq, Fp8Static};
-pub use nvfp4::{FlashRtSm110, FlashRtSm120, Nvfp4, TransformerEngine};
+pub use nvfp4::{FlashRtSm110, FlashRtSm120, InShared, Nvfp4, TransformerEngine};
 
 use crate::contract::{abi::RowArguments, geometry};
 use crate::ptx;

@@ -4,7 +4,7 @@
 //! element k with k + 4, so that the nibbles of both halves of a word move into place together: no per-element shifts.
 mod recipe;
 
-pub use recipe::{FlashRtSm110, FlashRtSm120, TransformerEngine};
+pub use recipe::{FlashRtSm110, FlashRtSm120, InShared, TransformerEngine};
 
 use recipe::Recipe;
 

@@ -58,6 +58,8 @@ const TE: &str = "layer_norm_no_affine_quant_nvfp4_swizzled_bf16_te__v1";
 const PAIRS_WARP: &str = "layer_norm_no_affine_quant_nvfp4_swizzled_bf16_sm110__w1v4p";
 const PAIRS_FP8: &str = "layer_norm_no_affine_quant_fp8_static_bf16__w1v4p";
 const PAIRS: &str = "ada_layer_norm_quant_fp8_modfp8_bf16__w2v4p";
+const RESIDENT: &str = "ada_layer_norm_quant_nvfp4_swizzled_bf16_sm110__w2v4r";
+const RESIDENT_WARP: &str = "ada_layer_norm_quant_nvfp4_swizzled_modfp8_bf16_te__w1v4r";
 const SIX: &str = "adaln_modulation6_bf16__aligned";
 
 #[rustfmt::skip]
@@ -77,6 +79,12 @@ const MUTANTS: &[Mutant] = &[
     ("sm_80",   STREAM,       "cp.async.cg",              Nth(1),  Drop),
     ("sm_90",   STREAM,       "cp.async.cg",              Nth(0),  To("], [", "+16], [")),
     ("sm_87",   PAIRS,        "st.shared.b32",            Nth(1),  Drop),                  // the second of a thread's lanes
+    ("sm_90",   RESIDENT,     "bar.sync",                 Nth(0),  Drop),                  // behind what the block keeps
+    ("sm_110a", RESIDENT,     "bar.sync",                 Nth(1),  Drop),                  // a team's own
+    ("sm_100a", RESIDENT,     "bar.sync",                 Nth(2),  To(", 64;", ", 128;")), // two teams'
+    ("sm_87",   RESIDENT_WARP, "bar.sync",                Nth(0),  Drop),
+    ("sm_120a", RESIDENT,     "st.shared.v4.b32",         Nth(1),  Drop),                  // a quarter of the modulation
+    ("sm_80",   RESIDENT,     "st.shared.v4.b32",         Nth(4),  Drop),                  // a byte's lines
     // Shuffles.
     ("sm_90",   TABLE,        "shfl.sync.bfly",           Nth(1),  To(", 8, 31", ", 4, 31")),
     ("sm_110a", TABLE_WARP,   "shfl.sync.bfly",           Nth(0),  To(", 16, 31", ", 1, 31")),
@@ -139,6 +147,8 @@ const MUTANTS: &[Mutant] = &[
     ("sm_110a", SM110,        "st.global.u8",             Nth(0),  To("st.global.u8", "st.global.u16")),
     ("sm_90",   SM110,        ", 512;",                   Nth(2),  To(", 512;", ", 256;")),         // the scale layout
     ("sm_89",   PAIRS,        ", 480;",                   Nth(0),  To(", 480;", ", 448;")),          // the word of a thread's lanes
+    ("sm_89",   RESIDENT,     "min.u32",                  Nth(1),  To("min.", "max.")),            // the row after
+    ("sm_90",   RESIDENT_WARP, "ld.shared.v4.b32",        Nth(1),  To("];", "+16];")),             // another chunk's modulation
     ("sm_80",   TABLE,        "shr.u32",                  Before("bar.sync"), To(", 5;", ", 4;")), // the warp's number
     ("sm_90",   FP8_TABLE,    ", -1;",                    Nth(0),  To(", -1;", ", 0;")),             // the row of a team past the last
     ("sm_90",   FP8_ANY,      "setp.ge.u32",              Nth(0),  To("setp.ge", "setp.gt")),
@@ -192,8 +202,14 @@ fn call_of(entry: &str) -> (Call, Vec<usize>) {
 /// A few small problems for an entry.
 fn check(entry: &str) -> Vec<Case> {
     let (call, dims) = call_of(entry);
-    // A team of a stream has a ring of three rows, and must come round.
-    let rows = if entry.ends_with('s') { 21 } else { 3 };
+    // A team of a stream has a ring of three rows, and must come round; of those that stay there are four.
+    let rows = if entry.ends_with('s') {
+        21
+    } else if entry.ends_with('r') {
+        9
+    } else {
+        3
+    };
     let mut cases = Vec::new();
     for dim in dims {
         cases.extend(sharp::cases(call, 2, dim, 24));

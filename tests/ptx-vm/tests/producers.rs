@@ -51,6 +51,9 @@ fn every_image_has_every_entry() {
                 .iter()
                 .filter(|s| s.kind != ShapeKind::Stream || call.operator.has_streams())
                 .filter(|s| s.kind != ShapeKind::Pairs || call.operator.has_pairs())
+                // Where blocks stay, pairs are for rows of eight warps of single lanes.
+                .filter(|s| s.kind != ShapeKind::Pairs || !call.operator.has_residents() || s.warps == 4)
+                .filter(|s| s.kind != ShapeKind::Resident || call.operator.has_residents())
                 .map(|s| s.name)
                 .collect(),
         };
@@ -174,10 +177,20 @@ fn zeros() {
     }
 }
 
-/// Several rows a team, in streams whose teams walk over many.
+/// Several rows a team, in streams and in blocks that stay.
 #[test]
 fn walking_teams() {
     let mut problems = Vec::new();
+    let mut staying = Vec::new();
+    for call in calls().into_iter().filter(|call| call.operator.has_residents()) {
+        // Four teams, so three turns and one more row; and rows to 128 that only pad.
+        for dim in [784, 1168, 1808, 2576, 3600, 5136, 7184] {
+            staying.push(Problem { call, rows: 13, dim, chunks: 2, kind: Kind::Wide, seed: 78 });
+        }
+    }
+    let targets = |index: usize| [TARGETS[index % TARGETS.len()]];
+    let stayed = staying.iter().enumerate().map(|(i, p)| check_aligned(&[*p], &targets(i), &[Alignment::Pairs]));
+    println!("walking_teams: {} launches of blocks that stay", stayed.sum::<usize>());
     for call in calls().into_iter().filter(|call| call.operator.has_streams()) {
         for (dim, rows) in [(264, 21), (768, 20), (1024, 7), (1304, 5), (2048, 6), (3072, 11), (4096, 5), (5120, 5)] {
             problems.push(Problem { call, rows, dim, chunks: 2, kind: Kind::Wide, seed: 77 });

@@ -7,6 +7,7 @@ use crate::formats::{decode_magnitude, e4m3, high, low};
 use crate::ptx::fma;
 use crate::ptx::{self, permute, reciprocal};
 use crate::sink::Table;
+use core::marker::PhantomData;
 use cuda_std::shared::SharedArray;
 
 /// One recipe.
@@ -72,7 +73,7 @@ impl Recipe for FlashRtSm110 {
 
     #[inline(always)]
     fn look_up(_: (), byte: u32) -> [u32; 4] {
-        SM110.entry(byte)
+        Self::LINES.entry(byte)
     }
 
     #[inline(always)]
@@ -99,11 +100,11 @@ impl Recipe for FlashRtSm110 {
 
 /// Four words for every non-negative byte.
 ///
-/// In global memory: a block that filled a table in shared memory first, as for [`TransformerEngine`], would spend 40 instructions a thread
+/// In global memory, but for blocks that stay ([`InShared`]): a block that filled a table in shared memory first, as for [`TransformerEngine`], would spend 40 instructions a thread
 /// or wait for a copy (with the codes before these, 4096 rows of 3072 took 14.7 us, and 16.1 and 17.1); at 64 rows the first look-up costs
 /// 0.3 us.
 #[repr(align(16))]
-struct Lines([[u32; 4]; 128]);
+pub struct Lines([[u32; 4]; 128]);
 
 impl Lines {
     #[inline(always)]
@@ -111,6 +112,10 @@ impl Lines {
         // SAFETY: one of the entries, and aligned to it: bytes are below 128.
         unsafe { ptx::load_128(self.0.as_ptr() as u64 + byte as u64 * 16) }
     }
+}
+
+impl Lined for FlashRtSm110 {
+    const LINES: &'static Lines = &SM110;
 }
 
 /// bf16 pairs of what turns v, of the factors of both lines, and the mask of the signs.
@@ -171,7 +176,7 @@ impl Recipe for FlashRtSm120 {
 
     #[inline(always)]
     fn look_up(_: (), byte: u32) -> [u32; 4] {
-        SM120.entry(byte)
+        Self::LINES.entry(byte)
     }
 
     /// A tie times a scale has 7 bits: with its eighth bit set, every magnitude is beside a tie, and ties are above.
@@ -195,6 +200,10 @@ impl Recipe for FlashRtSm120 {
     }
 }
 
+impl Lined for FlashRtSm120 {
+    const LINES: &'static Lines = &SM120;
+}
+
 /// bf16 pairs of the factors of `2v/s` and of `v/s`, and of the line that passes 0 just below 3s and every code at 3s.
 static SM120: Lines = {
     let mut table = [[0; 4]; 128];
@@ -215,6 +224,54 @@ const fn sm120_entry(byte: u32) -> [u32; 4] {
     // 2^9 over a step of bf16 at 3s.
     let steep = f32::from_bits((254 << 23) - (three & 0xff << 23)) * 65_536.0;
     [pair(nearest(2.0 / scale)), pair(nearest(1.0 / scale)), pair(steep), pair(-steep * below)]
+}
+
+/// A recipe with lines for every byte.
+pub trait Lined: Recipe<Constants = (), Entry = [u32; 4]> {
+    /// The lines.
+    const LINES: &'static Lines;
+}
+
+/// A recipe of which a block that stays copies the lines to shared memory once.
+pub struct InShared<R>(PhantomData<R>);
+
+impl<R: Lined> Recipe for InShared<R> {
+    type Constants = SharedArray;
+    type Values = R::Values;
+    type Entry = [u32; 4];
+    const TABLE: bool = true;
+
+    #[inline(always)]
+    fn begin(_: &RowArguments, table: Table) -> SharedArray {
+        let mut byte = table.thread;
+        while byte < Table::ENTRIES {
+            // SAFETY: one of the table's entries, of four words where blocks stay, written by this thread alone.
+            unsafe { table.words.write_4(byte * 4, R::LINES.entry(byte).map(f32::from_bits)) };
+            byte += table.threads;
+        }
+        table.words
+    }
+
+    #[inline(always)]
+    fn scale_byte(_: SharedArray, amax: u32) -> u32 {
+        R::scale_byte((), amax)
+    }
+
+    #[inline(always)]
+    fn look_up(lines: SharedArray, byte: u32) -> [u32; 4] {
+        // SAFETY: one of the table's entries; a barrier of the block lies between its write and this read.
+        unsafe { lines.read_4(byte * 4) }.map(f32::to_bits)
+    }
+
+    #[inline(always)]
+    fn values(words: [u32; 4], magnitudes: [u32; 4]) -> R::Values {
+        R::values(words, magnitudes)
+    }
+
+    #[inline(always)]
+    fn codes(entry: [u32; 4], values: R::Values) -> u32 {
+        R::codes(entry, values)
+    }
 }
 
 /// Ties to even, an optional global scale; scale byte to nearest.

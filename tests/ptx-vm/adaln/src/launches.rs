@@ -84,13 +84,14 @@ pub fn chosen(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Entry {
     entry(call, geometry::choose(&request(call, rows, dim, alignment)))
 }
 
-/// All launches that must give the same bytes, what the library launches first. With [`Alignment::Pairs`] only the one with pairs of lanes,
-/// if there is one, since the others do not differ by it.
+/// All launches that must give the same bytes, what the library launches first. With [`Alignment::Pairs`] only those with pairs of lanes,
+/// if there are any, since the others do not differ by it.
 pub fn launches(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Vec<Entry> {
     let row_operator = call.operator.sink() != SinkKind::SixBf16;
     if alignment == Alignment::Pairs {
-        let paired = geometry::paired(&request(call, rows, dim, alignment)).filter(|_| row_operator);
-        return paired.map(|launch| entry(call, launch)).into_iter().collect();
+        let paired = |kind| geometry::paired(&request(call, rows, dim, alignment), kind).filter(|_| row_operator);
+        let all = [Kind::Pairs, Kind::Resident].into_iter().filter_map(paired);
+        return all.map(|launch| entry(call, few_that_stay(launch))).collect();
     }
     let mut all = vec![chosen(call, rows, dim, alignment)];
     if alignment == Alignment::Vector && row_operator {
@@ -109,6 +110,7 @@ fn request(call: &Call, rows: u32, dim: u32, alignment: Alignment) -> Request {
         dim,
         aligned: alignment != Alignment::Element && dim.is_multiple_of(8),
         pairs: alignment == Alignment::Pairs && call.operator.has_pairs() && dim.is_multiple_of(16),
+        residents: call.operator.has_residents(),
         multiprocessors: MULTIPROCESSORS,
     }
 }
@@ -133,6 +135,15 @@ fn wider_team(rows: u32, call: &Call, chosen: Launch) -> Option<Launch> {
     let team = 2 * chosen.team;
     let rows = if call.operator.sink() == SinkKind::Nvfp4 { rows.next_multiple_of(128) } else { rows };
     Some(Launch { team, grid: rows.div_ceil(chosen.block / team), ..chosen })
+}
+
+/// Of teams that stay two in each of two blocks, so that they walk.
+fn few_that_stay(launch: Launch) -> Launch {
+    if launch.shape.kind != Kind::Resident {
+        return launch;
+    }
+    let block = 2 * launch.team;
+    Launch { grid: 2, block, shared_bytes: launch.shape.shared_bytes(block, true), ..launch }
 }
 
 /// The stream of the same class, so few teams that they walk.
