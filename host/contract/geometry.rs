@@ -219,11 +219,13 @@ const fn pair_rows(warps: u32) -> u32 {
     }
 }
 
-/// Rows a team of single lanes must get before teams that stay beat it and those of pairs. On an H200, microseconds without and with them:
+/// Rows a team of single lanes must get before teams that stay are chosen. On an H200, microseconds with pairs (in brackets with single lanes)
+/// and with teams that stay:
 ///
 /// | rows x D | rows a team | FlashRtSm110 | FlashRtSm120 | TransformerEngine |
 /// |---|---:|---|---|---|
-/// | 8192 x 1152 | 7.8 | 12.1, 13.0 | 13.0, 14.1 | 13.8, 13.5 |
+/// | 8192 x 1152 | 7.8 | 12.1 (13.5), 13.0 | 13.0 (15.0), 14.1 | 13.8 (15.1), 13.5 |
+/// | 8192 x 1536 | 7.8 | 13.2 (14.4), 14.9 | 14.0 (15.7), 15.7 | 14.7 (15.7), 15.1 |
 /// | 16384 x 1152 | 16 | 21.3, 20.6 | 23.1, 22.5 | 24.3, 21.9 |
 /// | 16384 x 1536 | 16 | 22.8, 23.4 | 24.4, 24.7 | 25.3, 23.6 |
 /// | 4096 x 2048 | 5.2 | 10.2, 12.2 | 10.9, 12.6 | 11.6, 11.9 |
@@ -235,7 +237,7 @@ const fn pair_rows(warps: u32) -> u32 {
 /// | 8192 x 5120 | 31 | 41.4, 40.8 | 45.7, 42.7 | 45.9, 41.6 |
 const fn resident_rows(warps: u32) -> u32 {
     match warps {
-        2 => 10,
+        2 => 7,
         4 => 12,
         _ => 16,
     }
@@ -278,7 +280,7 @@ pub fn choose(request: &Request) -> Launch {
 pub fn paired(request: &Request, kind: Kind) -> Option<Launch> {
     let (warps, chunks) = (sum_tree::warps(request.dim), chunks_a_lane(request.dim));
     let has = match kind {
-        // Smaller teams that stay beat single lanes from so few rows on that pairs between them were 7% at most, for 24 entries.
+        // For smaller teams the package has no room: 24 entries for 6 to 14% from 4 to 7 rows a team at D up to 1536.
         Kind::Pairs => !request.residents || warps == sum_tree::MAX_WARPS,
         Kind::Resident => request.residents,
         _ => false,

@@ -2,8 +2,8 @@
 //! walks over rows on its own, two neighbouring lanes of the sum tree a thread as in `produce`.
 //!
 //! Against a grid in pairs of lanes what does not depend on the row is computed once: addresses, factors, the recipe's table. FlashRtSm110 at
-//! D = 3072 takes 741 instructions a row and thread instead of 984, and 16384 rows 42.0 us instead of 44.1, TransformerEngine 44.6 instead of
-//! 49.4. Few rows a team lose it again: all teams wait for the modulation first, and the last of them for each other.
+//! D = 3072 takes 731 instructions a row and thread instead of 984, and 16384 rows 41.3 us instead of 44.2, TransformerEngine 43.5 instead of
+//! 49.7. Few rows a team lose it again: all teams wait for the modulation first, and the last of them for each other.
 use crate::contract::{abi::RowArguments, geometry, swizzle};
 use crate::modulation::{Affine, Modulation};
 use crate::produce::{share, statistics, store};
